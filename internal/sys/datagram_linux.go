@@ -1,0 +1,112 @@
+//go:build linux
+
+package sys
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mmsghdr is struct mmsghdr of recvmmsg(2).
+type mmsghdr struct {
+	hdr unix.Msghdr
+	len uint32
+}
+
+// recvNative is a RecvBatch in the kernel's own form. Headers are set up once; after a call only those
+// that it used are set back, so a call costs what it received, not what it asked for.
+type recvNative struct {
+	hdrs  []mmsghdr
+	iovs  []unix.Iovec
+	names []rawName
+}
+
+func (b *recvNative) init(slots [][]byte) {
+	b.hdrs = make([]mmsghdr, len(slots))
+	b.iovs = make([]unix.Iovec, len(slots))
+	b.names = make([]rawName, len(slots))
+	for i, slot := range slots {
+		b.iovs[i].Base = unsafe.SliceData(slot)
+		b.iovs[i].SetLen(len(slot))
+		h := &b.hdrs[i].hdr
+		h.Name = (*byte)(unsafe.Pointer(&b.names[i]))
+		h.Namelen = nameBytes6
+		h.Iov = &b.iovs[i]
+		h.SetIovlen(1)
+	}
+}
+
+func (real) Recv(fd int, b *RecvBatch, n int) (int, error) {
+	got, err := mmsg(unix.SYS_RECVMMSG, fd, b.native.hdrs[:n])
+	for i := range got {
+		h := &b.native.hdrs[i]
+		m := &b.Msgs[i]
+		m.Buf = b.slots[i][:h.len]
+		m.Addr = getName(&b.native.names[i], h.hdr.Namelen)
+		m.Flags = flagsOf(h.hdr.Flags)
+		h.hdr.Namelen = nameBytes6
+		h.hdr.Flags = 0
+	}
+	return got, err
+}
+
+func flagsOf(msg int32) (f Flags) {
+	if msg&unix.MSG_TRUNC != 0 {
+		f |= Truncated
+	}
+	if msg&unix.MSG_CTRUNC != 0 {
+		f |= ControlTruncated
+	}
+	return f
+}
+
+// sendNative is a SendBatch in the kernel's own form.
+type sendNative struct {
+	hdrs  []mmsghdr
+	iovs  []unix.Iovec
+	names []rawName
+}
+
+func (b *sendNative) init(n int) {
+	b.hdrs = make([]mmsghdr, n)
+	b.iovs = make([]unix.Iovec, n)
+	b.names = make([]rawName, n)
+	for i := range b.hdrs {
+		b.hdrs[i].hdr.Iov = &b.iovs[i]
+		b.hdrs[i].hdr.SetIovlen(1)
+	}
+}
+
+func (real) Send(fd int, b *SendBatch, from, to int) (int, error) {
+	for i := from; i < to; i++ {
+		m := &b.Msgs[i]
+		b.native.iovs[i].Base = unsafe.SliceData(m.Buf)
+		b.native.iovs[i].SetLen(len(m.Buf))
+		h := &b.native.hdrs[i].hdr
+		h.Namelen = putName(&b.native.names[i], m.Addr)
+		h.Name = (*byte)(unsafe.Pointer(&b.native.names[i]))
+		if h.Namelen == 0 {
+			h.Name = nil
+		}
+	}
+	return mmsg(unix.SYS_SENDMMSG, fd, b.native.hdrs[from:to])
+}
+
+// mmsg makes one batched call. It is a RawSyscall: the descriptor is non-blocking, and telling the
+// scheduler costs more than the short wait that a stop of the world may have for it (see docs/adr).
+func mmsg(trap uintptr, fd int, hdrs []mmsghdr) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall6(trap, uintptr(fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(hdrs))), uintptr(len(hdrs)), 0, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case syscall.EINTR:
+			continue
+		default:
+			return 0, errno
+		}
+	}
+}

@@ -1,0 +1,91 @@
+//go:build linux
+
+package sys
+
+import (
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// New returns the kernel of this machine.
+func New() Kernel { return real{} }
+
+type real struct{}
+
+func (real) Socket(f Family, k Kind) (int, error) {
+	var family int
+	switch f {
+	case IPv4:
+		family = unix.AF_INET
+	case IPv6:
+		family = unix.AF_INET6
+	default:
+		return -1, syscall.EAFNOSUPPORT
+	}
+	if k != UDP {
+		return -1, syscall.EPROTONOSUPPORT
+	}
+	for {
+		fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+func (real) Bind(fd int, addr netip.AddrPort) error {
+	return unix.Bind(fd, toSockaddr(addr))
+}
+
+func (real) Connect(fd int, addr netip.AddrPort) error {
+	if !addr.IsValid() {
+		return dissolve(fd)
+	}
+	for {
+		if err := unix.Connect(fd, toSockaddr(addr)); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func (real) LocalAddr(fd int) (netip.AddrPort, error) {
+	sa, err := unix.Getsockname(fd)
+	return fromSockaddr(sa), err
+}
+
+func (real) RemoteAddr(fd int) (netip.AddrPort, error) {
+	sa, err := unix.Getpeername(fd)
+	return fromSockaddr(sa), err
+}
+
+// Close does not retry EINTR: Linux has freed the descriptor by then (close(2)), and its number may be
+// another's already.
+func (real) Close(fd int) error {
+	if err := unix.Close(fd); err != unix.EINTR {
+		return err
+	}
+	return nil
+}
+
+// optionNames gives each Option its level and number.
+var optionNames = [...]struct{ level, name int }{
+	ReuseAddr:   {unix.SOL_SOCKET, unix.SO_REUSEADDR},
+	ReusePort:   {unix.SOL_SOCKET, unix.SO_REUSEPORT},
+	Broadcast:   {unix.SOL_SOCKET, unix.SO_BROADCAST},
+	RecvBuffer:  {unix.SOL_SOCKET, unix.SO_RCVBUF},
+	SendBuffer:  {unix.SOL_SOCKET, unix.SO_SNDBUF},
+	IPv6Only:    {unix.IPPROTO_IPV6, unix.IPV6_V6ONLY},
+	SocketError: {unix.SOL_SOCKET, unix.SO_ERROR},
+}
+
+func (real) SetOption(fd int, o Option, value int) error {
+	n := optionNames[o]
+	return unix.SetsockoptInt(fd, n.level, n.name, value)
+}
+
+func (real) GetOption(fd int, o Option) (int, error) {
+	n := optionNames[o]
+	return unix.GetsockoptInt(fd, n.level, n.name)
+}
