@@ -1,0 +1,135 @@
+// Package sock opens sockets: which calls in which order, with an error that names the call or the
+// option that failed, and no descriptor left behind.
+package sock
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// UDPOptions is what a UDP socket is opened with.
+type UDPOptions struct {
+	Local     netip.AddrPort // no address at all: the wildcard, of IPv6 and IPv4 at once where there is IPv6
+	Peer      netip.AddrPort // connect to it where valid
+	IPv6Only  bool
+	ReuseAddr bool
+	ReusePort bool
+	Broadcast bool
+
+	RecvBufferBytes int // 0: as the system has it
+	SendBufferBytes int
+}
+
+// Error is a step that failed while a socket was opened.
+type Error struct {
+	Step string // the call, or the option by its platform-neutral name
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Step + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// OpenUDP opens, binds and, where a peer is given, connects a socket.
+func OpenUDP(k sys.Kernel, o UDPOptions) (fd int, family sys.Family, err error) {
+	family, local := FamilyOf(o)
+	fd, err = k.Socket(family, sys.UDP)
+	if err != nil && family == sys.IPv6 && !o.Local.Addr().IsValid() && !o.Peer.IsValid() {
+		// No IPv6 on this system: the wildcard is IPv4's then.
+		family, local = sys.IPv4, netip.AddrPortFrom(netip.IPv4Unspecified(), o.Local.Port())
+		fd, err = k.Socket(family, sys.UDP)
+	}
+	if err != nil {
+		return -1, 0, &Error{"socket", err}
+	}
+	if err := prepareUDP(k, fd, family, local, o); err != nil {
+		_ = k.Close(fd)
+		return -1, 0, err
+	}
+	return fd, family, nil
+}
+
+func prepareUDP(k sys.Kernel, fd int, family sys.Family, local netip.AddrPort, o UDPOptions) error {
+	if family == sys.IPv6 {
+		if err := k.SetOption(fd, sys.IPv6Only, boolInt(o.IPv6Only)); err != nil {
+			return &Error{"IPv6Only", err}
+		}
+	}
+	for _, opt := range []struct {
+		name  string
+		id    sys.Option
+		value int
+	}{
+		{"ReuseAddr", sys.ReuseAddr, boolInt(o.ReuseAddr)},
+		{"ReusePort", sys.ReusePort, boolInt(o.ReusePort)},
+		{"Broadcast", sys.Broadcast, boolInt(o.Broadcast)},
+		{"RecvBufferBytes", sys.RecvBuffer, o.RecvBufferBytes},
+		{"SendBufferBytes", sys.SendBuffer, o.SendBufferBytes},
+	} {
+		if opt.value == 0 {
+			continue
+		}
+		if err := k.SetOption(fd, opt.id, opt.value); err != nil {
+			return &Error{opt.name, err}
+		}
+	}
+	if err := k.Bind(fd, local); err != nil {
+		return &Error{"bind", err}
+	}
+	if o.Peer.IsValid() {
+		peer, err := ForFamily(o.Peer, family)
+		if err == nil {
+			err = k.Connect(fd, peer)
+		}
+		if err != nil {
+			return &Error{"connect", err}
+		}
+	}
+	return nil
+}
+
+// FamilyOf tells which family a socket for o needs, and its local address in full.
+func FamilyOf(o UDPOptions) (sys.Family, netip.AddrPort) {
+	ip := o.Local.Addr()
+	if !ip.IsValid() {
+		ip = netip.IPv6Unspecified()
+		if o.Peer.Addr().Unmap().Is4() {
+			ip = netip.IPv4Unspecified()
+		}
+	}
+	if ip.Is4() {
+		return sys.IPv4, netip.AddrPortFrom(ip, o.Local.Port())
+	}
+	return sys.IPv6, netip.AddrPortFrom(ip, o.Local.Port())
+}
+
+// ForFamily is addr as a socket of the family takes it: an IPv6 one knows IPv4 addresses as mapped.
+func ForFamily(addr netip.AddrPort, family sys.Family) (netip.AddrPort, error) {
+	ip := addr.Addr()
+	switch {
+	case family == sys.IPv6 && ip.Is4():
+		return netip.AddrPortFrom(netip.AddrFrom16(ip.As16()), addr.Port()), nil
+	case family == sys.IPv4 && ip.Is4In6():
+		return netip.AddrPortFrom(ip.Unmap(), addr.Port()), nil
+	case family == sys.IPv4 && !ip.Is4():
+		return netip.AddrPort{}, fmt.Errorf("%v on an IPv4 socket: %w", ip, syscall.EAFNOSUPPORT)
+	}
+	return addr, nil
+}
+
+// Unmap is an address as users see it: IPv4 where it is IPv4, whatever socket it came through.
+func Unmap(addr netip.AddrPort) netip.AddrPort {
+	if addr.Addr().Is4In6() {
+		return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	}
+	return addr
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
