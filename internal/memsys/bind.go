@@ -1,0 +1,132 @@
+package memsys
+
+import (
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// The ephemeral ports of Linux (ip_local_port_range). Here they are given out in order, so that a test
+// sees the same ports in each run.
+const (
+	firstEphemeral = 32768
+	lastEphemeral  = 60999
+)
+
+func (s *socket) bind(addr netip.AddrPort) error {
+	if !addr.IsValid() { // what the real kernel makes of an all-zero sockaddr_in6
+		addr = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
+	}
+	if err := s.mayBind(addr.Addr()); err != nil {
+		return err
+	}
+	if s.local.Port() != 0 {
+		return syscall.EINVAL
+	}
+	local := wire(addr)
+	if a := local.Addr(); !a.IsUnspecified() && !isBroadcast(a) && !s.net.isLocal(a) {
+		return syscall.EADDRNOTAVAIL
+	}
+	if local.Port() == 0 {
+		port, ok := s.net.ephemeral()
+		if !ok {
+			return syscall.EADDRINUSE
+		}
+		local = netip.AddrPortFrom(local.Addr(), port)
+	} else if s.conflicts(local) {
+		return syscall.EADDRINUSE
+	}
+	s.keepAddr = !local.Addr().IsUnspecified()
+	s.keepPort = addr.Port() != 0
+	s.claim(local)
+	return nil
+}
+
+// mayBind checks the form of an address that a socket is to have.
+func (s *socket) mayBind(a netip.Addr) error {
+	switch {
+	case s.family == sys.IPv4 && !a.Is4():
+		return syscall.EAFNOSUPPORT
+	case s.family == sys.IPv6 && a.Is4(): // a sockaddr_in is too short for an IPv6 socket
+		return syscall.EINVAL
+	case a.Is4In6() && s.v6only:
+		return syscall.EINVAL
+	case a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "":
+		return syscall.EINVAL
+	}
+	return nil
+}
+
+// autobind is what connect(2) and sendmsg(2) do first on an unbound socket, even when they fail later.
+func (s *socket) autobind() error {
+	if s.local.Port() != 0 {
+		return nil
+	}
+	port, ok := s.net.ephemeral()
+	if !ok {
+		return syscall.EAGAIN
+	}
+	s.claim(netip.AddrPortFrom(s.local.Addr(), port))
+	return nil
+}
+
+// claim enters the socket at its port, behind those that are there.
+func (s *socket) claim(local netip.AddrPort) {
+	s.release()
+	s.local = local
+	s.net.ports[local.Port()] = append(s.net.ports[local.Port()], s)
+}
+
+// release takes the socket off its port.
+func (s *socket) release() {
+	port := s.local.Port()
+	if port == 0 {
+		return
+	}
+	rest := s.net.ports[port]
+	rest = slices.DeleteFunc(rest, func(x *socket) bool { return x == s })
+	if len(rest) == 0 {
+		delete(s.net.ports, port)
+	} else {
+		s.net.ports[port] = rest
+	}
+	s.local = netip.AddrPortFrom(s.local.Addr(), 0)
+}
+
+// conflicts tells whether another socket holds local. Two may share it if both say ReuseAddr or both
+// say ReusePort.
+func (s *socket) conflicts(local netip.AddrPort) bool {
+	for _, other := range s.net.ports[local.Port()] {
+		shared := s.reuseAddr && other.reuseAddr || s.reusePort && other.reusePort
+		if !shared && overlap(local.Addr(), s.v6only, other.local.Addr(), other.v6only) {
+			return true
+		}
+	}
+	return false
+}
+
+// overlap tells whether one destination could be meant for both. An IPv6 wildcard covers IPv4 as well,
+// unless its socket is for IPv6 only.
+func overlap(a netip.Addr, aOnly bool, b netip.Addr, bOnly bool) bool {
+	covers := func(wild netip.Addr, only bool, x netip.Addr) bool {
+		return wild.IsUnspecified() && (wild.Is4() == x.Is4() || wild.Is6() && !only)
+	}
+	return a == b || covers(a, aOnly, b) || covers(b, bOnly, a)
+}
+
+// ephemeral finds a port that no socket has.
+func (n *Net) ephemeral() (uint16, bool) {
+	for range lastEphemeral - firstEphemeral + 1 {
+		port := n.nextPort
+		n.nextPort++
+		if n.nextPort > lastEphemeral {
+			n.nextPort = firstEphemeral
+		}
+		if len(n.ports[port]) == 0 {
+			return port, true
+		}
+	}
+	return 0, false
+}

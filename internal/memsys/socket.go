@@ -1,0 +1,105 @@
+package memsys
+
+import (
+	"net/netip"
+	"syscall"
+
+	"github.com/weirnet/weir/internal/poll"
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// socket is one UDP socket. Its addresses are in wire form: an IPv4 peer of an IPv6 socket is IPv4 here.
+type socket struct {
+	net    *Net
+	fd     int
+	family sys.Family
+
+	local    netip.AddrPort // port 0 while unbound
+	peer     netip.AddrPort // zero while not connected
+	keepAddr bool           // Bind named the address: dissolve keeps it
+	keepPort bool           // Bind named the port: dissolve keeps it
+
+	reuseAddr, reusePort, broadcast, v6only bool
+
+	queue     queue
+	recvLimit int
+	sendLimit int
+	drops     uint32
+	pending   syscall.Errno // what the next call that looks for it answers and clears (sk_err)
+	blocked   bool          // BlockSends
+
+	regs []*registration
+}
+
+func newSocket(n *Net, family sys.Family) *socket {
+	s := &socket{net: n, family: family, recvLimit: defaultBuffer, sendLimit: defaultBuffer}
+	s.local = netip.AddrPortFrom(s.wildcard(), 0)
+	return s
+}
+
+func (s *socket) wildcard() netip.Addr {
+	if s.family == sys.IPv6 {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
+}
+
+func (s *socket) connected() bool { return s.peer.IsValid() }
+
+// show is a wire address as the socket's owner sees it: an IPv6 socket knows IPv4 as mapped only.
+func (s *socket) show(a netip.AddrPort) netip.AddrPort {
+	if s.family == sys.IPv6 && a.Addr().Is4() {
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr().As16()), a.Port())
+	}
+	return a
+}
+
+// takePending answers the error of an earlier datagram, once.
+func (s *socket) takePending() error {
+	if s.pending == 0 {
+		return nil
+	}
+	err := s.pending
+	s.pending = 0
+	return err
+}
+
+func (s *socket) readiness() (r poll.Ready) {
+	if s.queue.len() > 0 {
+		r |= poll.Readable
+	}
+	if !s.blocked {
+		r |= poll.Writable
+	}
+	if s.pending != 0 {
+		r |= poll.Failed
+	}
+	return r
+}
+
+// notify tells the pollers that the socket may have become ready. What is no longer ready they find
+// out themselves.
+func (s *socket) notify() {
+	for _, r := range s.regs {
+		r.update()
+	}
+}
+
+// accept queues a datagram or drops it: an empty queue takes any, another what still fits its limit.
+func (s *socket) accept(from netip.AddrPort, payload []byte) {
+	charge := truesize(len(payload), from.Addr().Is4())
+	if s.queue.charged > 0 && s.queue.charged+charge > s.recvLimit {
+		s.drops++
+		return
+	}
+	buf := s.net.buffers.get(len(payload))
+	copy(buf, payload)
+	s.queue.push(datagram{buf: buf, from: from, charge: charge})
+	s.notify()
+}
+
+// refuse is a "port unreachable" from the peer of a connected socket.
+func (s *socket) refuse() {
+	s.pending = syscall.ECONNREFUSED
+	s.notify()
+}
