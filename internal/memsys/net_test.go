@@ -209,6 +209,22 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// TestCloseEndsRegistrations is what Linux does where there is no duplicate of the descriptor.
+func TestCloseEndsRegistrations(t *testing.T) {
+	h := newHost(t)
+	p := h.poller()
+	old, _ := h.bound("127.0.0.1:0")
+	p.Add(old, poll.Write, 1)
+	h.k.Close(old)
+	events := make([]poll.Event, 1)
+	if n, err := p.Wait(events, 0); n != 0 || err != nil {
+		t.Errorf("a closed descriptor is reported: %v, %v", events[:n], err)
+	}
+	if fd, _ := h.bound("127.0.0.1:0"); fd != old || p.Add(fd, poll.Write, 2) != nil {
+		t.Errorf("descriptor %d cannot be added after its last owner had been", fd)
+	}
+}
+
 func TestClosedPoller(t *testing.T) {
 	h := newHost(t)
 	fd, _ := h.bound("127.0.0.1:0")

@@ -5,8 +5,8 @@
 // may stop reading where it likes and loses nothing. Failed and HungUp are reported whether asked for
 // or not, because no kernel can mask them.
 //
-// Tokens are the caller's: a number that comes back with the event. No pointer goes to the kernel,
-// and a token should carry a generation, since an event may be in flight while its descriptor closes.
+// Tokens are the caller's: a number that comes back with the event; all ones is taken. No pointer goes to
+// the kernel, and a token should carry a generation, since an event may be in flight while its descriptor closes.
 package poll
 
 import (

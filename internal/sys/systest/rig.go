@@ -1,0 +1,197 @@
+package systest
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirnet/weir/internal/poll"
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// patience is how long a case waits for what must come. It is a failure to use it up.
+const patience = 10 * time.Second
+
+// rig is a test with a backend at hand. What it makes it also closes.
+type rig struct {
+	*testing.T
+	poll.Backend
+}
+
+func newRig(t *testing.T, b poll.Backend) *rig { return &rig{t, b} }
+
+func addr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+
+// at is a's port at another address.
+func at(ip string, a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr(ip), a.Port())
+}
+
+func (r *rig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) want(err error, want error) {
+	r.Helper()
+	if !errors.Is(err, want) {
+		r.Fatalf("error is %v, want %v", err, want)
+	}
+}
+
+func (r *rig) equal(got, want any) {
+	r.Helper()
+	if got != want {
+		r.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+func (r *rig) socket(f sys.Family) int {
+	r.Helper()
+	fd, err := r.Kernel.Socket(f, sys.UDP)
+	if f == sys.IPv6 && errors.Is(err, syscall.EAFNOSUPPORT) {
+		r.Skip("no IPv6 here")
+	}
+	r.must(err)
+	r.Cleanup(func() { _ = r.Kernel.Close(fd) })
+	return fd
+}
+
+func familyOf(a netip.AddrPort) sys.Family {
+	if a.Addr().Is4() {
+		return sys.IPv4
+	}
+	return sys.IPv6
+}
+
+// bound makes a socket with a local address.
+func (r *rig) bound(local string) int {
+	r.Helper()
+	a := addr(local)
+	fd := r.socket(familyOf(a))
+	err := r.Kernel.Bind(fd, a)
+	if a.Addr() == netip.IPv6Loopback() && errors.Is(err, syscall.EADDRNOTAVAIL) {
+		r.Skip("no IPv6 on the loopback here")
+	}
+	r.must(err)
+	return fd
+}
+
+// connected makes an IPv4 socket with a peer.
+func (r *rig) connected(to netip.AddrPort) int {
+	r.Helper()
+	fd := r.bound("127.0.0.1:0")
+	r.must(r.Kernel.Connect(fd, to))
+	return fd
+}
+
+func (r *rig) local(fd int) netip.AddrPort {
+	r.Helper()
+	a, err := r.Kernel.LocalAddr(fd)
+	r.must(err)
+	return a
+}
+
+// deadPort is an address at which nobody listens: one that was bound a moment ago.
+func (r *rig) deadPort() netip.AddrPort {
+	r.Helper()
+	fd := r.bound("127.0.0.1:0")
+	a := r.local(fd)
+	r.must(r.Kernel.Close(fd))
+	return a
+}
+
+func (r *rig) setOption(fd int, o sys.Option, value int) {
+	r.Helper()
+	r.must(r.Kernel.SetOption(fd, o, value))
+}
+
+func (r *rig) option(fd int, o sys.Option) int {
+	r.Helper()
+	v, err := r.Kernel.GetOption(fd, o)
+	r.must(err)
+	return v
+}
+
+func (r *rig) memInfo(fd int) sys.MemInfo {
+	r.Helper()
+	m, err := r.Kernel.MemInfo(fd)
+	r.must(err)
+	return m
+}
+
+// trySend sends one datagram; the zero AddrPort goes to the connected peer.
+func (r *rig) trySend(fd int, payload []byte, to netip.AddrPort) error {
+	r.Helper()
+	b := sys.NewSendBatch(1)
+	b.Msgs[0] = sys.Message{Buf: payload, Addr: to}
+	n, err := r.Kernel.Send(fd, b, 0, 1)
+	if (n == 1) != (err == nil) {
+		r.Fatalf("Send of one message answers %d, %v", n, err)
+	}
+	return err
+}
+
+func (r *rig) send(fd int, payload string, to netip.AddrPort) {
+	r.Helper()
+	r.must(r.trySend(fd, []byte(payload), to))
+}
+
+// recv waits for a datagram and takes it.
+func (r *rig) recv(fd int) sys.Message {
+	r.Helper()
+	r.await(fd, poll.Readable)
+	b := sys.NewRecvBatch(1, 65536)
+	n, err := r.Kernel.Recv(fd, b, 1)
+	r.must(err)
+	r.equal(n, 1)
+	return b.Msgs[0]
+}
+
+// recvText is recv where the payload alone matters.
+func (r *rig) recvText(fd int) string {
+	r.Helper()
+	return string(r.recv(fd).Buf)
+}
+
+// recvErr is a Recv that must fail.
+func (r *rig) recvErr(fd int, want error) {
+	r.Helper()
+	n, err := r.Kernel.Recv(fd, sys.NewRecvBatch(4, 64), 4)
+	r.equal(n, 0)
+	r.want(err, want)
+}
+
+// silent asserts that nothing waits at fd.
+func (r *rig) silent(fd int) {
+	r.Helper()
+	r.recvErr(fd, syscall.EAGAIN)
+}
+
+// eventually waits for what a real kernel does in its own time.
+func (r *rig) eventually(what string, ok func() bool) {
+	r.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// deliver sends from one socket to another and waits until the datagram is in its queue.
+func (r *rig) deliver(from, to int, payload string) {
+	r.Helper()
+	r.deliverTo(from, to, payload, r.local(to))
+}
+
+// deliverTo is deliver by way of another of the receiver's addresses; the zero AddrPort is the peer's.
+func (r *rig) deliverTo(from, to int, payload string, dest netip.AddrPort) {
+	r.Helper()
+	before := r.memInfo(to).RecvQueued
+	r.send(from, payload, dest)
+	r.eventually("the datagram arrives", func() bool { return r.memInfo(to).RecvQueued > before })
+}
