@@ -12,7 +12,8 @@
 // Q is the longest inelastic activity of the last turn, between MinShare and MaxShare. Inelastic is what
 // the ring does not govern, one timer callback for example: a source may take as long as the application
 // itself takes at a time. What the ring governs must never feed back into Q; a share that follows the
-// longest turn grows with itself and never comes down.
+// longest turn grows with itself and never comes down. A round that timers cut into turns keeps the Q that
+// it began with: otherwise those who come after the cut, always the same, would have more, or less.
 //
 // The package is pure: time is an argument, and nothing here reads a clock.
 package share

@@ -23,7 +23,7 @@ type Source struct {
 	account account[Source]
 	lane    *Lane
 	again   bool // became ready while it was visited
-	removed bool // while it was visited
+	removed bool // for good
 }
 
 // NewSource makes a source of the lane that belongs to owner.
@@ -44,8 +44,10 @@ func (s *Source) SetFree(free bool) {
 // Ring holds the ready sources.
 type Ring struct {
 	limits    Limits
-	q         time.Duration
+	q         time.Duration // of this round
+	due       time.Duration // Q of a round that begins in this turn
 	inelastic time.Duration // longest of this turn
+	began     bool          // somebody was visited in this turn
 	lanes     tier[Lane]
 	ready     int
 
@@ -57,28 +59,38 @@ type Ring struct {
 
 // NewRing makes an empty ring.
 func NewRing(limits Limits) *Ring {
-	return &Ring{limits: limits, q: limits.MinShare}
+	return &Ring{limits: limits, q: limits.MinShare, due: limits.MinShare}
 }
 
 // Len is the number of ready sources, the visited one included.
 func (r *Ring) Len() int { return r.ready }
 
-// Q is the credit of a visit in this turn.
+// Q is the credit of a visit in this round.
 func (r *Ring) Q() time.Duration { return r.q }
 
-// BeginTurn sets Q from what was reported inelastic since the last BeginTurn.
+// BeginTurn sets Q from what was reported inelastic since the last BeginTurn: at once, or for the next round
+// if one goes on from the turn before.
 func (r *Ring) BeginTurn() {
-	r.q = min(max(r.inelastic, r.limits.MinShare), r.limits.MaxShare)
-	r.inelastic = 0
+	r.due = min(max(r.inelastic, r.limits.MinShare), r.limits.MaxShare)
+	r.inelastic, r.began = 0, false
+	r.beginRound()
+}
+
+func (r *Ring) beginRound() {
+	if !r.lanes.served || r.ready == 0 {
+		r.q = r.due
+	}
 }
 
 // Inelastic reports an activity of length d that the ring does not govern.
 func (r *Ring) Inelastic(d time.Duration) { r.inelastic = max(r.inelastic, d) }
 
 // Ready puts a source in the ring. One that is there already stays where it is; one that is being
-// visited will not leave at the end of its visit.
+// visited will not leave at the end of its visit; one that was removed stays out.
 func (r *Ring) Ready(s *Source) {
 	switch {
+	case s.removed:
+		return
 	case s == r.source:
 		s.again = true
 		return
@@ -95,10 +107,10 @@ func (r *Ring) Ready(s *Source) {
 // Remove takes a source out of the ring for good, also in the middle of its visit.
 func (r *Ring) Remove(s *Source) {
 	l := s.lane
+	s.removed = true
 	switch {
 	case s == r.source:
-		s.removed = true
-		return
+		return // End takes it out
 	case s == l.held:
 		l.held = nil
 	case s.account.in != nil:
@@ -116,18 +128,23 @@ func (r *Ring) Remove(s *Source) {
 func (l *Lane) idle() bool { return l.held == nil && l.sources.empty() }
 
 // Next begins a visit at the time now and returns its source, or nil when the round is over or the ring
-// empty. End must follow.
+// empty. End must follow. The first of a turn is not nil while a source is ready: where timers had cut the
+// turn before at the end of a round, the next round begins.
 func (r *Ring) Next(now time.Duration) *Source {
 	for {
 		if r.lane == nil {
 			a := r.lanes.pick(r.q)
+			if a == nil && !r.began {
+				r.beginRound()
+				a = r.lanes.pick(r.q)
+			}
 			if a == nil {
 				return nil
 			}
 			r.lane = a.owner
 		}
 		if s := r.lane.next(r.q); s != nil {
-			r.source, r.mark = s, now
+			r.source, r.mark, r.began = s, now, true
 			return s
 		}
 		r.lane.account.void()

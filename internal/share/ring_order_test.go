@@ -49,7 +49,7 @@ func TestLanesShareEqually(t *testing.T) {
 					t.Fatalf("the crowd has %v, the one %v", time, one.time)
 				}
 			}
-			for m.charges < 30_000 {
+			for m.charges < 20_000 {
 				m.turn()
 			}
 
@@ -70,13 +70,13 @@ func TestNewBeforeOld(t *testing.T) {
 		name  string
 		lanes int // of the flooders
 		own   bool
-		cost  func() time.Duration
+		most  time.Duration // cost of a callback
 	}{
-		{"each has a lane", 1000, true, between(10*us, 40*us, 1)},
-		{"each has a lane, dear", 1000, true, between(0, ms, 1)},
-		{"two lanes", 2, true, between(10*us, 40*us, 1)},
-		{"all in one lane", 1, false, between(10*us, 40*us, 1)},
-		{"all in one lane, dear", 1, false, between(0, ms, 1)},
+		{"each has a lane", 1000, true, 40 * us},
+		{"each has a lane, dear", 1000, true, ms},
+		{"two lanes", 2, true, 40 * us},
+		{"all in one lane", 1, false, 40 * us},
+		{"all in one lane, dear", 1, false, ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -91,8 +91,9 @@ func TestNewBeforeOld(t *testing.T) {
 
 			// It becomes ready in the middle of a visit, at most once a round.
 			var interrupted *actor
+			var since time.Duration
 			times := 0
-			flooding := false // all are old; before, they are newly ready themselves
+			flooding := false        // all are old; before, they are newly ready themselves
 			visited := func() bool { // in this round
 				if c.own {
 					return own.account.visited == m.ring.lanes.round+1
@@ -100,11 +101,11 @@ func TestNewBeforeOld(t *testing.T) {
 				return quiet.account.visited == lane.sources.round+1
 			}
 			for i := range 1000 {
-				a := m.add(&lanes[i%c.lanes], fmt.Sprint(i), endless, c.cost)
+				a := m.add(&lanes[i%c.lanes], fmt.Sprint(i), endless, between(10*us, c.most, uint64(i)))
 				a.callback = func() {
 					if flooding && quiet.queue == 0 && m.charges%97 == 0 && !visited() {
 						quiet.queue = 1
-						interrupted = a
+						interrupted, since = a, m.now
 						m.ready(quiet)
 					}
 				}
@@ -115,6 +116,9 @@ func TestNewBeforeOld(t *testing.T) {
 				switch {
 				case interrupted == nil:
 				case a == quiet:
+					if waited := m.now - since; waited >= limits.MinShare+c.most {
+						t.Fatalf("it waited %v", waited)
+					}
 					interrupted = nil
 					times++
 				case a.lane == interrupted.lane && (c.own || a == interrupted):
@@ -305,17 +309,25 @@ func TestAllInDebt(t *testing.T) {
 			equal(t, "third owes", credit(third), -4950*us)
 
 			// 980 us are 19 of 50 and 30 us: 19 for all at once, then a round like any other.
+			tier := &m.ring.lanes.round
+			if same {
+				tier = &lanes[0].sources.round
+			}
+			round := *tier
 			for m.visit = func(*actor) { m.visit = nil }; m.visit != nil; {
 				m.turn()
 			}
+			if n := *tier - round; n > 2 {
+				t.Errorf("not at once: %d rounds went by", n)
+			}
 			equal(t, "first was visited", first.visits, 2)
 			equal(t, "and spent", credit(first), (-980+19*50+50-50)*us)
-			round := 50 * us
+			given := 50 * us
 			if same {
-				round = 0 // the lane's credit ended with the first: the round has not come to the others
+				given = 0 // the lane's credit ended with the first: the round has not come to the others
 			}
-			equal(t, "second owes", credit(second), (-3020+19*50)*us+round)
-			equal(t, "third owes", credit(third), (-4950+19*50)*us+round)
+			equal(t, "second owes", credit(second), (-3020+19*50)*us+given)
+			equal(t, "third owes", credit(third), (-4950+19*50)*us+given)
 
 			for range 200 {
 				if m.turn() == 0 {
@@ -357,11 +369,11 @@ func TestHeldGoesOnFirst(t *testing.T) {
 		r.End(more)
 		verify(t, r, a, b, c, other)
 	}
-	step(a, 50*us, 50*us, 30*us, false)
+	step(a, 50*us, 50*us, 30*us, true)
 	step(b, 20*us, 50*us, 25*us, true) // the lane is at -5, b has 25 left
 	r.Ready(c)                         // c is new, but b is in the middle of its visit
 	r.Ready(b)                         // it is there already
-	equal(t, "ready sources", r.Len(), 3)
+	equal(t, "ready sources", r.Len(), 4)
 	step(other, 50*us, 50*us, 50*us, true)
 	step(nil, 0, 0, 0, false)
 	step(b, 25*us, 25*us, 25*us, true) // the lane had 45
@@ -369,8 +381,10 @@ func TestHeldGoesOnFirst(t *testing.T) {
 	step(other, 50*us, 50*us, 50*us, true)
 	step(nil, 0, 0, 0, false)
 	step(c, 20*us, 20*us, 15*us, true) // it has 5 left, and stopped by itself
-	step(b, 25*us, 50*us, 1*us, false)
-	step(c, 24*us, 50*us, 1*us, false) // what it had is not added
+	step(a, 25*us, 50*us, 1*us, false)
+	step(b, 24*us, 50*us, 1*us, true)
+	step(c, 23*us, 50*us, 1*us, false) // what it had is not added
+	step(b, 22*us, 50*us, 1*us, false)
 }
 
 // "A due timer" ends a turn before the round is over; "the next turn goes on where the ring stopped".
@@ -394,6 +408,25 @@ func TestTurnGoesOnWhereTheRingStopped(t *testing.T) {
 		got := run(func() bool { visits++; return visits%every == 0 })
 		if !slices.Equal(got, want) {
 			t.Errorf("a timer every %d visits changes the order", every)
+		}
+	}
+}
+
+// A timer that is always due leaves a visit to each turn, also to one that begins where a round ended.
+func TestTimerAlwaysDue(t *testing.T) {
+	t.Parallel()
+	for _, sources := range []int{1, 2, 5} {
+		m := newSim()
+		m.begin = func() { m.now += 500 * us; m.ring.Inelastic(500 * us) }
+		m.timer = func() bool { return true }
+		for i := range sources {
+			m.ready(m.add(new(Lane), fmt.Sprint(i), endless, between(10*us, 40*us, uint64(i))))
+		}
+		for range 1000 {
+			equal(t, "visits of a turn", m.turn(), 1)
+		}
+		if share := 1 - float64(1000*500*us)/float64(m.now); share < 0.49 {
+			t.Errorf("%d sources have %.2f of the time, the timer the rest", sources, share)
 		}
 	}
 }
@@ -494,14 +527,21 @@ func TestFreeSource(t *testing.T) {
 		t.Errorf("the free source changes the order of the others")
 	}
 
-	// Back under the rule it is charged again.
+	// Back under the rule it is charged again. Out of it, what it owes does not matter.
 	s.SetFree(false)
-	s.queue, s.callback, with.visit = 1, nil, nil
+	s.queue, s.callback, with.visit = endless, nil, nil
 	with.ready(s)
 	for visits := s.visits; s.visits == visits; {
 		with.turn()
 	}
 	if s.account.credit > -5*ms+limits.MinShare || s.lane.account.credit > -5*ms+limits.MinShare {
 		t.Errorf("back under the rule its credit is %v, its lane's %v", s.account.credit, s.lane.account.credit)
+	}
+	s.SetFree(true)
+	for range 3 {
+		s.queue, s.visits = 1, 0
+		with.ready(s)
+		with.turn()
+		equal(t, "visits of a round", s.visits, 1)
 	}
 }

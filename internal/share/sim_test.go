@@ -16,6 +16,9 @@ var limits = Limits{MinShare: 50 * us, MaxShare: 2 * ms, MaxDebt: 10 * ms, MinCo
 
 const endless = -1
 
+// tooMany visits in a turn, or callbacks in a visit, are more than any credit pays: it would not end.
+const tooMany = 100_000
+
 // actor is a source with a script: what waits in its queue, and what each callback costs.
 type actor struct {
 	*Source
@@ -41,6 +44,7 @@ type sim struct {
 	order   []string // of visits, when it is asked for
 	record  bool
 
+	begin func()      // after BeginTurn: the loop's timers
 	timer func() bool // tells between visits whether a timer is due; nil is never
 	check func()      // after every charge, if not nil
 	visit func(*actor)
@@ -63,14 +67,24 @@ func (m *sim) ready(actors ...*actor) {
 // turn is one turn of the loop: visits until the round is over or a timer is due. It returns how many.
 func (m *sim) turn() (visits int) {
 	m.ring.BeginTurn()
-	m.turns++
+	if m.turns++; m.turns > 10*tooMany {
+		panic("turns without end")
+	}
+	if m.begin != nil {
+		m.begin()
+	}
 	for {
 		s := m.ring.Next(m.now)
 		if s == nil {
+			if visits == 0 && m.ring.Len() > 0 {
+				panic("a turn without a visit")
+			}
 			m.rounds++
 			return visits
 		}
-		visits++
+		if visits++; visits > tooMany {
+			panic("a turn without end")
+		}
 		m.serve(s.Owner.(*actor))
 		if m.timer != nil && m.timer() {
 			return visits
@@ -88,7 +102,10 @@ func (m *sim) serve(a *actor) {
 	if m.visit != nil {
 		m.visit(a)
 	}
-	for a.queue != 0 {
+	for calls := 0; a.queue != 0; calls++ {
+		if calls > tooMany {
+			panic("a visit without end")
+		}
 		m.call(a)
 		if !m.ring.Open() {
 			break
@@ -182,7 +199,7 @@ func verify(t failer, r *Ring, sources ...*Source) {
 		t.Fatalf("Len() = %d, but %d sources stand in the ring", r.Len(), len(places))
 	}
 	for _, s := range sources {
-		if places[s] == 0 && s.account.credit > 0 {
+		if places[s] == 0 && !s.removed && s.account.credit > 0 {
 			t.Fatalf("an idle source keeps a credit of %v", s.account.credit)
 		}
 		if s.account.credit < -r.limits.MaxDebt || s.account.credit > r.limits.MaxShare {
