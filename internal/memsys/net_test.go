@@ -158,7 +158,7 @@ func TestPortsRunOut(t *testing.T) {
 	if err := h.k.Bind(fd, netip.MustParseAddrPort("127.0.0.1:0")); err != syscall.EADDRINUSE {
 		t.Errorf("Bind answers %v", err)
 	}
-	if err := h.send(fd, nil, netip.MustParseAddrPort("127.0.0.1:9")); err != syscall.EAGAIN {
+	if err := h.send(fd, nil, netip.MustParseAddrPort("127.0.0.1:9")); err != syscall.EAGAIN { // weir:port in memory
 		t.Errorf("Send answers %v", err)
 	}
 	h.k.Close(some)

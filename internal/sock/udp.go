@@ -36,7 +36,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func OpenUDP(k sys.Kernel, o UDPOptions) (fd int, family sys.Family, err error) {
 	family, local := FamilyOf(o)
 	fd, err = k.Socket(family, sys.UDP)
-	if err != nil && family == sys.IPv6 && !o.Local.Addr().IsValid() && !o.Peer.IsValid() {
+	if err == syscall.EAFNOSUPPORT && !o.IPv6Only && !o.Local.Addr().IsValid() && !o.Peer.IsValid() {
 		// No IPv6 on this system: the wildcard is IPv4's then.
 		family, local = sys.IPv4, netip.AddrPortFrom(netip.IPv4Unspecified(), o.Local.Port())
 		fd, err = k.Socket(family, sys.UDP)

@@ -12,6 +12,7 @@ import (
 
 func TestNameRoundTrip(t *testing.T) {
 	t.Parallel()
+	// weir:ports only parsed
 	for _, c := range []struct {
 		name, addr, want string // want: empty for the same
 		size             uint32
