@@ -1,0 +1,86 @@
+package weir
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weirnet/weir/internal/poll"
+	"github.com/weirnet/weir/internal/share"
+)
+
+// Config is a loop's. The zero Config works. In every field zero stands for the default, and a negative
+// number, where it is allowed, for none.
+type Config struct {
+	// Bound is the default of the loop's sockets. Default: Share.
+	Bound Bound
+
+	// MaxShare is the most credit a source gets at a time, and the most time that timers or put-off
+	// callbacks take before a source is visited. Default: 2 ms. At least 50 µs.
+	MaxShare time.Duration
+
+	// SlowCallback is how long a callback may take before it is logged and counted in Stats.
+	// Default: 10 ms. Negative: never.
+	SlowCallback time.Duration
+
+	// MaxPosts is how many posted functions may wait. Default: 65,536.
+	MaxPosts int
+
+	// StopWhenIdle ends Run when no socket, timer, task and queued function is left.
+	StopWhenIdle bool
+
+	// Logger hears of slow callbacks, at most one a second. Nil discards.
+	Logger *slog.Logger
+
+	// Kernel replaces the operating system, for tests. Nil is this machine's.
+	Kernel *Kernel
+}
+
+// Kernel is an operating system for a loop, opaque here.
+type Kernel struct{ backend poll.Backend }
+
+// NewKernel makes a Kernel of a backend. Only packages of this module can: Backend is internal to it.
+func NewKernel(b poll.Backend) *Kernel { return &Kernel{b} }
+
+const (
+	minShare = 50 * time.Microsecond
+	maxDebt  = 10 * time.Millisecond
+	minCost  = 200 * time.Nanosecond
+)
+
+// resolve fills in the defaults and refuses what makes no sense.
+func (c Config) resolve() (Config, error) {
+	c.Bound = c.Bound.or(Share())
+	if err := c.Bound.check(); err != nil {
+		return c, err
+	}
+	setDefault(&c.MaxShare, 2*time.Millisecond)
+	if c.MaxShare < minShare {
+		return c, fmt.Errorf("weir: Config.MaxShare is %v, below the least of %v", c.MaxShare, minShare)
+	}
+	setDefault(&c.SlowCallback, maxDebt)
+	if c.SlowCallback < 0 {
+		c.SlowCallback = 1<<63 - 1
+	}
+	setDefault(&c.MaxPosts, 65_536)
+	if c.MaxPosts < 0 {
+		return c, fmt.Errorf("weir: Config.MaxPosts is %d; the queue cannot do without a limit", c.MaxPosts)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Kernel == nil {
+		c.Kernel = NewKernel(poll.Native())
+	}
+	return c, nil
+}
+
+func (c Config) limits() share.Limits {
+	return share.Limits{MinShare: minShare, MaxShare: c.MaxShare, MaxDebt: max(maxDebt, c.MaxShare), MinCost: minCost}
+}
+
+func setDefault[T ~int | ~int64](v *T, def T) {
+	if *v == 0 {
+		*v = def
+	}
+}

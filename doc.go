@@ -1,0 +1,24 @@
+// Package weir is a network event loop that no peer can starve.
+//
+// A [Loop] is one goroutine: the one that calls [Loop.Run]. It waits for its sockets, timers and posted
+// functions, and calls their handlers one after the other, so handlers need no locks. What a source may
+// do at a time is bounded by measured time ([Share]): while anything else waits, no socket holds the loop
+// longer than its credit plus one callback, and a socket that is alone is not slowed.
+//
+//   - A handler is a struct of functions; those left nil do nothing.
+//   - No call of this package calls a handler. Callbacks come from the loop, and never nest.
+//   - Everything belongs to the loop's goroutine, unless its text says "any goroutine". Before Run, that
+//     is the goroutine that called [New].
+//   - What a callback is lent (a datagram and its payload) is valid until it returns.
+//   - Every queue has a limit with a default. A full one answers [ErrWouldBlock], or drops and counts.
+//
+// A turn of the loop has four phases: timers that were due when it began; one look at the poller, which
+// waits when nothing is left to do; visits to the ready sources, each for its share, until all had one or
+// a timer falls due; and the end of the turn: sends that are queued go out, and callbacks that were put
+// off (OnDrain, OnError, OnClose) run.
+//
+// # Limits
+//
+// Linux only, for now: elsewhere New answers [ErrUnsupported]. The bound governs who runs next, not how
+// long one callback takes; a handler that blocks blocks its loop, and is reported.
+package weir

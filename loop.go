@@ -1,0 +1,329 @@
+package weir
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/weirnet/weir/internal/batch"
+	"github.com/weirnet/weir/internal/poll"
+	"github.com/weirnet/weir/internal/share"
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// Loop is an event loop. New makes one, Run runs it.
+type Loop struct {
+	cfg    Config // set once
+	kernel sys.Kernel
+	poller poll.Poller
+	start  time.Time            // the clock counts from here
+	clock  func() time.Duration // since start
+
+	// Loop only.
+	now       time.Duration // the last reading of the clock
+	turnSeq   uint64        // timers armed before this turn have a lower number
+	waited    time.Duration // in this turn
+	polled    time.Duration // when the poller was last asked
+	yielded   time.Duration // when other goroutines last had their chance
+	ran       bool          // a callback ran since then
+	roundOver bool
+	events    [maxEvents]poll.Event
+	ring      *share.Ring
+	visited   visitor // nil between visits
+	timers    timerHeap
+	table     sourceTable
+	turnEnd   turnEnd
+	nextTurn  nextTurn
+	datagram  Datagram
+	recv      *sys.RecvBatch
+	send      *sys.SendBatch
+	pool      batch.Pool
+	reports   reporter
+
+	posts posts
+	end   ending
+	stats loopStats
+}
+
+const (
+	maxEvents  = 128                  // of one look at the poller
+	recvSlots  = 32                   // datagrams of one receive call
+	slotBytes  = 65_535               // the largest datagram there is
+	sendBatch  = 64                   // datagrams of one send call
+	pollEvery  = time.Millisecond     // how long visits go on without a look at the poller
+	yieldEvery = 5 * time.Millisecond // how long a busy loop goes on without yielding
+)
+
+// New makes a loop. It belongs to the calling goroutine until Run.
+//
+//   - Errors: a Config that makes no sense; ErrUnsupported; what the system answers when descriptors are
+//     short.
+func New(cfg Config) (*Loop, error) {
+	cfg, err := cfg.resolve()
+	if err != nil {
+		return nil, err
+	}
+	backend := cfg.Kernel.backend
+	poller, err := backend.NewPoller()
+	if err != nil {
+		return nil, &OpError{Op: "open", Net: "poller", Err: err}
+	}
+	l := &Loop{
+		cfg:    cfg,
+		kernel: backend.Kernel,
+		poller: poller,
+		start:  time.Now(),
+		ring:   share.NewRing(cfg.limits()),
+		recv:   sys.NewRecvBatch(recvSlots, slotBytes),
+		send:   sys.NewSendBatch(sendBatch),
+	}
+	l.clock = func() time.Duration { return time.Since(l.start) }
+	l.roundOver = true // none has begun
+	l.posts.init(l, cfg.MaxPosts)
+	l.nextTurn.init(l)
+	l.turnEnd.init(l)
+	l.end.done = make(chan struct{})
+	return l, nil
+}
+
+// Run runs the loop on the calling goroutine until the context is done, Close or Stop is called, or,
+// with Config.StopWhenIdle, nothing is left to do. It can be called once.
+//
+// Whatever ends it, every source is closed and its OnClose has run when Run is left. A callback's panic
+// passes through with its own stack, and so does runtime.Goexit.
+//
+//   - Errors: context.Cause(ctx) when the context ended it, nil when Close or Stop did, ErrClosed when the
+//     loop has run already; *OpError when the poller fails.
+func (l *Loop) Run(ctx context.Context) error {
+	first, closed := l.end.begin()
+	switch {
+	case !first:
+		return ErrClosed
+	case closed:
+		l.closeSources()
+		return nil
+	}
+	defer l.finish()
+	stopWatching := context.AfterFunc(ctx, func() {
+		l.end.request(stageClosing, byContext)
+		l.wake()
+	})
+	defer stopWatching()
+
+	if ctx.Err() != nil {
+		l.end.request(stageClosing, byContext)
+	}
+	l.now = l.clock()
+	for l.alive() {
+		if err := l.turn(); err != nil {
+			return err
+		}
+	}
+	if l.end.cause() == byContext {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// turn is one iteration: see the package's text for its phases.
+func (l *Loop) turn() error {
+	l.beginTurn()
+	l.runTimers()
+	if err := l.lookAtPoller(); err != nil {
+		return err
+	}
+	l.visitRing()
+	l.endTurn()
+	return nil
+}
+
+func (l *Loop) beginTurn() {
+	l.stats.turns.Add(1)
+	l.turnSeq = l.timers.seq
+	l.waited = 0
+	l.stats.turnBegan = l.now
+	l.ring.BeginTurn()
+	l.nextTurn.beginTurn()
+	if l.end.stage() == stageStopping {
+		l.beginStop()
+	}
+}
+
+// lookAtPoller asks which sources are ready, and waits if there is nothing else to do.
+func (l *Loop) lookAtPoller() error {
+	l.posts.collect()
+	if l.busy() {
+		if !l.roundOver && l.now-l.polled < pollEvery {
+			return nil
+		}
+		return l.collect(0)
+	}
+	return l.wait()
+}
+
+// busy tells that there is work which does not depend on the poller.
+func (l *Loop) busy() bool {
+	return l.ring.Len() > 0 || !l.nextTurn.empty() || l.turnEnd.waiting()
+}
+
+// wait blocks until a source is ready, a timer is due, or somebody wakes the loop.
+func (l *Loop) wait() error {
+	if !l.alive() {
+		return nil // a timer's callback was the last there was to do, or a Stop found nothing to wait for
+	}
+	if l.ran && l.untilTimer() != 0 {
+		// A goroutine that a callback woke would otherwise wait for the processor that the blocking
+		// call holds: with GOMAXPROCS=1 for as long as it takes the runtime's monitor to notice.
+		l.yield()
+	}
+	timeout := l.untilTimer() // only now: the others may have taken their time
+	if timeout == 0 || !l.posts.fallAsleep() {
+		return l.collect(0)
+	}
+	err := l.collect(timeout)
+	l.posts.awake()
+	return err
+}
+
+// collect takes what the poller has and puts it in the ring.
+func (l *Loop) collect(timeout time.Duration) error {
+	n, err := l.poller.Wait(l.events[:], timeout)
+	if err != nil {
+		return &OpError{Op: "wait", Net: "poller", Err: err}
+	}
+	before := l.now
+	l.now = l.clock()
+	l.polled = l.now
+	if timeout != 0 {
+		l.waited += l.now - before
+	}
+	for _, ev := range l.events[:n] {
+		if s := l.table.lookup(ev.Token); s != nil {
+			s.ready(ev.Ready)
+		}
+	}
+	l.posts.collect()
+	return nil
+}
+
+// visitRing visits ready sources until each had its visit or a timer falls due. One visit there always is,
+// so that timers cannot starve the ring either.
+func (l *Loop) visitRing() {
+	for first := true; ; first = false {
+		s := l.ring.Next(l.now)
+		if s == nil && first {
+			s = l.ring.Next(l.now) // the last turn's last visit was the last of its round, too
+		}
+		l.roundOver = s == nil
+		if s == nil {
+			return
+		}
+		l.visit(s)
+		if l.timers.due(l.now) || !l.alive() || l.stopDue() {
+			return
+		}
+		if l.now-l.polled >= pollEvery && !l.breathe() {
+			return
+		}
+	}
+}
+
+func (l *Loop) visit(s *share.Source) {
+	l.visited = s.Owner.(visitor)
+	more := l.visited.visit()
+	l.visited = nil
+	l.ring.End(more)
+}
+
+// breathe does in a long round what else the end of the turn would do: who became ready in the meantime
+// need not wait for the round, nor queued sends for its end. It tells whether the round may go on.
+func (l *Loop) breathe() bool {
+	l.turnEnd.run()
+	if l.now-l.yielded >= yieldEvery {
+		l.yield()
+	}
+	return l.alive() && !l.timers.due(l.now) && l.collect(0) == nil
+}
+
+func (l *Loop) endTurn() {
+	l.turnEnd.run()
+	l.stats.turnLength.record(l.now - l.stats.turnBegan - l.waited)
+	if l.now-l.yielded >= yieldEvery && l.busy() {
+		// The runtime's monitor takes the processor from a goroutine that never yields, every 10 ms, and
+		// stays awake for it.
+		l.yield()
+	}
+}
+
+func (l *Loop) yield() {
+	runtime.Gosched()
+	l.ran = false
+	l.now = l.clock()
+	l.yielded = l.now
+}
+
+// charge ends a callback of the visited source: the time since the last charge is its cost.
+func (l *Loop) charge(units int) {
+	l.now = l.clock()
+	l.ran = true
+	if took := l.ring.Charge(l.now, units); took > l.cfg.SlowCallback {
+		l.overran(l.visited.name(), took)
+	}
+}
+
+// callback runs fn, which is not charged to a source, and returns how long it took.
+func (l *Loop) callback(name string, fn func()) time.Duration {
+	before := l.now
+	fn()
+	l.now = l.clock()
+	l.ran = true
+	took := l.now - before
+	if took > l.cfg.SlowCallback {
+		l.overran(name, took)
+	}
+	return took
+}
+
+// alive tells that no end was asked for, or that a Stop still has something to do.
+func (l *Loop) alive() bool {
+	switch l.end.stage() {
+	case stageRunning:
+		return !l.cfg.StopWhenIdle || !l.idle()
+	case stageStopping:
+		return !l.end.begun || l.table.len() > 0 || l.posts.owed > 0 || l.turnEnd.waiting()
+	default:
+		return false
+	}
+}
+
+// idle tells that nothing can happen any more, unless from outside.
+func (l *Loop) idle() bool {
+	return l.table.len() == 0 && l.timers.len() == 0 && l.ring.Len() == 0 && l.nextTurn.empty() &&
+		l.posts.empty() && !l.turnEnd.waiting()
+}
+
+// Turn is the number of the turn that runs now or ran last, counted from 1; any goroutine.
+func (l *Loop) Turn() uint64 { return l.stats.turns.Load() }
+
+// Now is the time as the loop last read it: at the end of the last wait or callback. It carries a
+// monotonic reading.
+func (l *Loop) Now() time.Time { return l.start.Add(l.now) }
+
+// Expired tells a callback whether it has used up its source's credit. A callback with much to do can
+// stop then and go on in another, with NextTurn or a Work step; nothing is enforced.
+func (l *Loop) Expired() bool {
+	now := l.clock()
+	if l.visited != nil && !l.ring.Free() {
+		return l.ring.Spent(now) >= l.ring.Credit()
+	}
+	return now-l.now >= l.ring.Q()
+}
+
+// wake makes a wait end; any goroutine, also after the loop has ended.
+func (l *Loop) wake() {
+	l.end.mu.Lock()
+	defer l.end.mu.Unlock()
+	if !l.end.finished {
+		_ = l.poller.Wake() // an eventfd that cannot be written has no meaning for the caller
+	}
+}

@@ -1,0 +1,209 @@
+package weir
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/weirnet/weir/internal/batch"
+	"github.com/weirnet/weir/internal/sock"
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// maxKeptBytes is how much a visit may leave behind inside a batch. Where it would be more, delivery goes
+// on, into debt, until the rest is small enough. It takes large datagrams to get there.
+const maxKeptBytes = 256 << 10
+
+// visit delivers datagrams while the bound allows and there are any.
+//
+// It ends in one of three ways. The socket is empty. It failed. Or it stopped on its bound, and then it has
+// seen neither: it stays ready, and nothing is to be concluded.
+func (u *UDP) visit() (more bool) {
+	most := u.bound.most()
+	for most > 0 && u.loop.ring.Open() && !u.loop.stopDue() {
+		if !u.receiving() {
+			return false
+		}
+		if u.kept.Len() > 0 {
+			u.deliverKept()
+			most--
+			continue
+		}
+		if u.draining && u.left <= 0 {
+			u.finishStop()
+			return false
+		}
+		asked := u.loop.ring.Batch(min(most, recvSlots), u.cost.perDatagram)
+		got, err := u.loop.kernel.Recv(u.fd, u.loop.recv, asked)
+		u.counters.recvCalls.Add(1)
+		if err != nil {
+			return u.recvFailed(err)
+		}
+		u.deliverBatch(got)
+		most -= got
+		u.flushAfterBatch()
+		if u.drainedBy(got, asked) {
+			return u.receiving() && u.kept.Len() > 0
+		}
+	}
+	if !u.receiving() {
+		return false
+	}
+	u.counters.boundStops.Add(1)
+	return true
+}
+
+// receiving tells that datagrams may be delivered.
+func (u *UDP) receiving() bool {
+	return u.fd >= 0 && !u.paused && u.loop.end.stage() != stageClosing
+}
+
+// drainedBy tells whether a batch showed that the socket is empty. Under Share a short one is enough: what
+// comes later makes the socket ready again, and a receive that would only answer EAGAIN is saved. The other
+// bounds go on to the EAGAIN, as the loops do that they stand for.
+func (u *UDP) drainedBy(got, asked int) bool {
+	short := got < asked && u.bound.kind == boundShare
+	if u.draining {
+		if u.left -= got; short || u.left <= 0 {
+			u.finishStop()
+			return true
+		}
+	}
+	return short
+}
+
+// deliverBatch delivers the batch that was just received, until the bound stops it, and keeps the rest.
+func (u *UDP) deliverBatch(got int) {
+	l := u.loop
+	msgs := l.recv.Msgs[:got]
+	rest := 0
+	for i := range msgs {
+		rest += len(msgs[i].Buf)
+	}
+	u.counters.received.Add(uint64(got))
+	u.counters.recvBytes.Add(uint64(rest))
+
+	began := l.now
+	for len(msgs) > 0 {
+		m := &msgs[0]
+		msgs, rest = msgs[1:], rest-len(m.Buf)
+		u.undelivered = len(msgs)
+		u.deliver(m.Buf, m.Addr, m.Flags)
+		l.charge(1)
+		if !u.receiving() || !l.ring.Open() && rest <= maxKeptBytes {
+			break
+		}
+	}
+	u.cost.learn(l.now-began, got-len(msgs))
+	u.keep(msgs)
+}
+
+// keep saves what a visit leaves of a batch; a socket that was closed has discarded it.
+func (u *UDP) keep(msgs []sys.Message) {
+	u.undelivered = 0
+	if u.fd < 0 {
+		return
+	}
+	for i := range msgs {
+		u.kept.Push(msgs[i].Buf, msgs[i].Addr, msgs[i].Flags)
+	}
+}
+
+func (u *UDP) deliverKept() {
+	d := u.kept.At(0)
+	u.lent = true
+	u.deliver(d.Payload, d.Addr, d.Flags)
+	u.lent = false
+	u.loop.charge(1)
+	if u.fd >= 0 {
+		u.kept.Drop(1)
+	} else {
+		u.kept.Drop(u.kept.Len())
+	}
+}
+
+func (u *UDP) deliver(payload []byte, source netip.AddrPort, flags sys.Flags) {
+	d := &u.loop.datagram
+	*d = Datagram{Payload: payload, Source: sock.Unmap(source), Truncated: flags&sys.Truncated != 0}
+	if len(payload) > u.options.datagramBytes {
+		d.Payload, d.Truncated = payload[:u.options.datagramBytes], true
+	}
+	if d.Truncated {
+		u.counters.truncated.Add(1)
+	}
+	if u.handler.OnDatagram != nil {
+		u.handler.OnDatagram(u, d)
+	}
+}
+
+// recvFailed handles the error of a receive; the socket has no more for this visit.
+func (u *UDP) recvFailed(err error) (more bool) {
+	u.loop.charge(1)
+	switch batch.RecvClass(err) {
+	case batch.Wait:
+		if u.failed {
+			u.clearFailure()
+		}
+		if u.draining {
+			u.finishStop()
+		}
+	case batch.Dead:
+		u.close(u.opError("receive", netip.AddrPort{}, err))
+	default:
+		u.failed = false
+		u.counters.recvErrors.Add(1)
+		u.putOffError(u.opError("receive", u.peer, err))
+		return u.draining // a Stop waits for what is behind the error, and the poller may see nothing there
+	}
+	return false
+}
+
+// clearFailure reads the error that the poller saw where no receive has returned it: it would make the
+// socket ready for ever.
+func (u *UDP) clearFailure() {
+	u.failed = false
+	pending, err := u.loop.kernel.GetOption(u.fd, sys.SocketError)
+	if err == nil && pending != 0 {
+		u.counters.recvErrors.Add(1)
+		u.putOffError(u.opError("receive", u.peer, errno(pending)))
+	}
+}
+
+// finishStop closes a socket that a Stop waited for, or stops reading it where sends still wait for the
+// kernel.
+func (u *UDP) finishStop() {
+	if u.kept.Len() > 0 {
+		return
+	}
+	u.flush()
+	if u.fd >= 0 && u.sends.Len() > 0 {
+		u.stopped = true
+		u.Pause()
+		return
+	}
+	u.close(nil)
+}
+
+// minTruesize is less than the kernel charges for any datagram it queues (Linux: 768 and more).
+const minTruesize = 512
+
+// queuedAtMost is a number of datagrams that the kernel cannot hold more of.
+func (u *UDP) queuedAtMost() int {
+	limit, err := u.loop.kernel.GetOption(u.fd, sys.RecvBuffer)
+	if err != nil {
+		return 0
+	}
+	return limit/minTruesize + 1
+}
+
+// costEstimate is what a datagram costs, receive call included. It only sizes the next receive call; what is
+// charged is measured. One sample moves it little, as a pre-emption may be in it: an estimate that is too
+// low for a while only means that datagrams are kept.
+type costEstimate struct{ perDatagram time.Duration }
+
+func (c *costEstimate) learn(took time.Duration, datagrams int) {
+	if datagrams == 0 {
+		return
+	}
+	sample := min(took/time.Duration(datagrams), 4*max(c.perDatagram, minCost))
+	c.perDatagram += (sample - c.perDatagram) / 4
+}
