@@ -1,0 +1,102 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// designPath is the document whose table of promises names the tests that prove them.
+const designPath = "docs/DESIGN.md"
+
+var (
+	promiseRow = regexp.MustCompile(`^\|\s*(P\d+)\s*\|`)
+	testName   = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)\\w+)(?:/[^`]*)?`")
+)
+
+// TestPromises holds "each promise names its test": the last column of each row | P1 | … | names in
+// backquotes functions of test files, and the rows are P1, P2, …
+func TestPromises(t *testing.T) {
+	bad := map[string]string{
+		"a_test.go": "package a\nfunc TestShare() {}\nfunc (t) TestMethod() {}",
+		"b/b.go":    "package b\nfunc TestNotInATest() {}",
+		designPath: "# Design\n\n| # | promise | tests |\n|---|---|---|\n" +
+			"| P1 | **Bounded.** As `TestElsewhere` is not the column. | `TestShare`, `TestShare/quick` |\n" +
+			"| P2 | **No ceiling.** | `TestGone`, `FuzzGone` |\n" +
+			"| P3 | **No loss.** | |\n" +
+			"| P5 | **No spin.** | `TestMethod` and `TestNotInATest` |\n",
+	}
+	prove(t, checkPromises, bad,
+		"docs/DESIGN.md:6: P2 names TestGone, which no test file has",
+		"docs/DESIGN.md:6: P2 names FuzzGone, which no test file has",
+		"docs/DESIGN.md:7: P3 names no test in its last column",
+		"docs/DESIGN.md:8: P5 where P4 was due",
+		"docs/DESIGN.md:8: P5 names TestMethod, which no test file has",
+		"docs/DESIGN.md:8: P5 names TestNotInATest, which no test file has",
+	)
+	t.Run("no rows", func(t *testing.T) {
+		expect(t, checkPromises, map[string]string{designPath: "| P | x |"},
+			"docs/DESIGN.md: no table of promises: rows of the form | P1 | promise | `TestName` |")
+	})
+	t.Run("no file", func(t *testing.T) {
+		expect(t, checkPromises, map[string]string{"a.go": "package a"},
+			"docs/DESIGN.md: missing: it states the promises, and the test of each")
+	})
+}
+
+func checkPromises(t *tree) []string {
+	src, err := fs.ReadFile(t.fsys, designPath)
+	if err != nil {
+		return []string{designPath + ": missing: it states the promises, and the test of each"}
+	}
+	var out []string
+	rows, tests := 0, testFuncs(t)
+	for i, line := range strings.Split(string(src), "\n") {
+		m := promiseRow.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		add := func(format string, args ...any) {
+			out = append(out, fmt.Sprintf("%s:%d: %s ", designPath, i+1, m[1])+fmt.Sprintf(format, args...))
+		}
+		if rows++; m[1] != fmt.Sprintf("P%d", rows) {
+			add("where P%d was due", rows)
+		}
+		names := testName.FindAllStringSubmatch(lastColumn(line), -1)
+		if len(names) == 0 {
+			add("names no test in its last column")
+		}
+		for _, n := range names {
+			if !tests[n[1]] {
+				add("names %s, which no test file has", n[1])
+			}
+		}
+	}
+	if rows == 0 {
+		out = append(out, designPath+": no table of promises: rows of the form | P1 | promise | `TestName` |")
+	}
+	return out
+}
+
+func lastColumn(row string) string {
+	row = strings.TrimSuffix(strings.TrimSpace(row), "|")
+	return row[strings.LastIndexByte(row, '|')+1:]
+}
+
+// testFuncs returns the names of the functions in test files, whatever their build constraint.
+func testFuncs(t *tree) map[string]bool {
+	names := map[string]bool{}
+	for _, p := range t.pkgs {
+		for _, f := range p.files {
+			for _, d := range f.ast.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && f.test && fn.Recv == nil {
+					names[fn.Name.Name] = true
+				}
+			}
+		}
+	}
+	return names
+}
