@@ -17,7 +17,7 @@ type Task struct {
 func (l *Loop) Work(step func() (more bool)) *Task {
 	t := &Task{loop: l, step: step}
 	t.source = t.lane.NewSource(t)
-	l.ring.Ready(t.source)
+	l.ring.ReadyBehind(t.source)
 	return t
 }
 

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -235,6 +236,7 @@ func TestUDPStatsAnyGoroutine(t *testing.T) {
 						t.Errorf("counters went back: %+v after %+v", s, last)
 					}
 					last, lastAll = s, all
+					runtime.Gosched() // with one processor, the loop's turn is next
 					select {
 					case <-l.Done():
 						return

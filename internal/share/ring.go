@@ -87,7 +87,13 @@ func (r *Ring) Inelastic(d time.Duration) { r.inelastic = max(r.inelastic, d) }
 
 // Ready puts a source in the ring. One that is there already stays where it is; one that is being
 // visited will not leave at the end of its visit; one that was removed stays out.
-func (r *Ring) Ready(s *Source) {
+func (r *Ring) Ready(s *Source) { r.enter(s, false) }
+
+// ReadyBehind is Ready for a source that a visit made: it waits for the next round. If each visit made the
+// next source and that went first, as what is newly ready does, the round would have no end.
+func (r *Ring) ReadyBehind(s *Source) { r.enter(s, true) }
+
+func (r *Ring) enter(s *Source, behind bool) {
 	switch {
 	case s.removed:
 		return
@@ -97,10 +103,10 @@ func (r *Ring) Ready(s *Source) {
 	case s.account.in != nil || s == s.lane.held:
 		return
 	}
-	s.lane.sources.enter(&s.account)
+	s.lane.sources.enter(&s.account, behind)
 	r.ready++
 	if s.lane != r.lane && s.lane.account.in == nil {
-		r.lanes.enter(&s.lane.account)
+		r.lanes.enter(&s.lane.account, behind)
 	}
 }
 

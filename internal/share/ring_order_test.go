@@ -489,6 +489,7 @@ func TestFreeSource(t *testing.T) {
 		}
 		s := m.add(&lanes[3], "free", 0, always(5*ms))
 		m.visit = func(a *actor) {
+			equal(t, "free", m.ring.Free(), a == s)
 			if a != s {
 				m.order = append(m.order, a.name)
 				return
@@ -543,5 +544,43 @@ func TestFreeSource(t *testing.T) {
 		with.ready(s)
 		with.turn()
 		equal(t, "visits of a round", s.visits, 1)
+	}
+}
+
+// A visit that makes a new source, which makes the next, and so on, leaves an old one its visits.
+func TestChainOfNewSources(t *testing.T) {
+	t.Parallel()
+	limits := Limits{MinShare: 50, MaxShare: 2000, MaxDebt: 10_000, MinCost: 1}
+	const least = 200 // of 1,000 calls of Next, of which those that end a round are no visit
+	for _, oneLane := range []bool{false, true} {
+		r := NewRing(limits)
+		shared := new(Lane)
+		newSource := func() *Source {
+			if oneLane {
+				return shared.NewSource(nil)
+			}
+			return new(Lane).NewSource(nil)
+		}
+		old := newSource()
+		r.Ready(old)
+		r.ReadyBehind(newSource())
+		now, visits := time.Duration(0), 0
+		for range 1000 {
+			s := r.Next(now)
+			if s == nil {
+				continue
+			}
+			if s == old {
+				visits++
+			} else {
+				r.ReadyBehind(newSource())
+			}
+			now += 60
+			r.Charge(now, 1)
+			r.End(s == old)
+		}
+		if visits < least {
+			t.Errorf("one lane %t: the old source was visited %d times", oneLane, visits)
+		}
 	}
 }
