@@ -35,7 +35,7 @@ func Count(n int) Bound { return Bound{kind: boundCount, count: n} }
 // the loop. It is there for comparison.
 func Unbounded() Bound { return Bound{kind: boundNone} }
 
-// ParseBound reads what String writes: "share", "unbounded", or "count:32".
+// ParseBound reads "share", "unbounded", or a count such as "count:32".
 func ParseBound(s string) (Bound, error) {
 	switch s {
 	case "share":
@@ -51,7 +51,7 @@ func ParseBound(s string) (Bound, error) {
 	return Bound{}, fmt.Errorf("weir: bound %q is none of share, unbounded, count:N with N above 0", s)
 }
 
-// String is the bound's name, as ParseBound reads it.
+// String is the bound's name, as ParseBound reads it; "default" for the zero Bound.
 func (b Bound) String() string {
 	switch b.kind {
 	case boundShare:

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Histogram counts durations in buckets whose bounds are at most 12.5 % apart, from 1 µs to 2 minutes.
-// What is shorter or longer is in the first or last bucket. The zero Histogram is empty.
+// Histogram counts durations in buckets that are 1 µs wide, or 12.5 % where that is more, up to 2 minutes;
+// what is longer is in the last bucket. The zero Histogram is empty.
 type Histogram struct {
 	counts [histogramBuckets]uint64
 }

@@ -1,6 +1,10 @@
 package weir
 
-import "github.com/weirnet/weir/internal/share"
+import (
+	"time"
+
+	"github.com/weirnet/weir/internal/share"
+)
 
 // turnEnder is a source with something for the end of the turn: sends to flush, callbacks that were put
 // off. endTurn runs one callback at most and tells whether it has more.
@@ -37,14 +41,15 @@ func (e *turnEnd) add(s turnEnder) {
 
 func (e *turnEnd) waiting() bool { return e.queue.len() > 0 }
 
-// run works through the queue for MaxShare.
+// run works through the queue for MaxShare. A step counts minCost at least, like any unit.
 func (e *turnEnd) run() {
 	if e.inRing || e.queue.len() == 0 {
 		return
 	}
 	l := e.loop
-	for began := l.now; e.queue.len() > 0 && l.end.stage() != stageClosing; {
-		if l.now-began >= l.cfg.MaxShare {
+	began := l.now
+	for least := time.Duration(0); e.queue.len() > 0 && l.end.stage() != stageClosing; least += minCost {
+		if max(l.now-began, least) >= l.cfg.MaxShare {
 			e.inRing = true
 			l.ring.Ready(e.source)
 			return

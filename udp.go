@@ -218,7 +218,8 @@ func (u *UDP) learnLocal() {
 }
 
 // Pause stops the delivery of datagrams, at once also in the middle of a batch; those that were received
-// already are kept. The kernel's buffer takes what comes, and then drops it.
+// already are kept. The kernel's buffer takes what comes, and then drops it. A Stop
+// resumes it, and waits, for its grace, for one that is paused again.
 func (u *UDP) Pause() {
 	u.paused = true
 	u.changed()
@@ -234,8 +235,8 @@ func (u *UDP) Resume() {
 }
 
 // Close closes the socket. What was sent before goes out first, as far as the kernel takes it at once.
-// The descriptor is closed and its port free when Close returns. OnClose follows, after OnError for what could
-// not be sent; OnDatagram does not.
+// The descriptor is closed and its port free when Close returns. OnClose follows, after OnError for what the
+// kernel refused; what it did not take at once is counted in Stats as Unsent.
 func (u *UDP) Close() error {
 	if u.fd < 0 {
 		return ErrClosed

@@ -26,6 +26,9 @@ func (u *UDP) visit() (more bool) {
 		if u.kept.Len() > 0 {
 			u.deliverKept()
 			most--
+			if u.kept.Len() == 0 {
+				u.flushAfterBatch()
+			}
 			continue
 		}
 		if u.draining && u.left <= 0 {

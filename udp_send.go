@@ -21,7 +21,7 @@ const (
 //
 //   - Errors: ErrWouldBlock when the queue is full (OnDrain follows), ErrClosed, else *OpError for a
 //     datagram that cannot be sent as asked: EMSGSIZE, EDESTADDRREQ (no peer and no address), EISCONN (both),
-//     EAFNOSUPPORT (an IPv6 address on an IPv4 socket), EINVAL (port 0), EACCES (broadcast not allowed).
+//     EAFNOSUPPORT (an IPv6 address on an IPv4 socket), EINVAL (port 0), EACCES (broadcast to 255.255.255.255 not allowed).
 func (u *UDP) Send(b []byte, to netip.AddrPort) error {
 	if u.fd < 0 {
 		return ErrClosed

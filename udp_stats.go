@@ -20,7 +20,7 @@ type UDPStats struct {
 	Sent      uint64 // taken by the kernel
 	SentBytes uint64
 	SendCalls uint64 // system calls
-	SendLost  uint64 // taken by Send, but refused by the kernel; OnError was told
+	SendLost  uint64 // taken by Send, but refused by the kernel; OnError tells, as long as few wait for it
 	Unsent    uint64 // taken by Send, and still queued when the socket was closed
 	Refused   uint64 // calls of Send that answered ErrWouldBlock
 

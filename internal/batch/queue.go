@@ -68,14 +68,11 @@ func (q *Queue) Drop(n int) {
 	}
 }
 
-// release gives a chunk back when the last datagram in it is gone; the one being filled starts anew.
+// release gives a chunk back when the last datagram in it is gone. The one being filled holds the newest, so
+// it goes back when the queue is empty.
 func (q *Queue) release(c *chunk) {
 	c.live--
-	switch {
-	case c.live > 0:
-	case c == q.filling:
-		c.used = 0
-	default:
+	if c.live == 0 && c != q.filling {
 		q.pool.put(c)
 	}
 }
