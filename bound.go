@@ -2,6 +2,7 @@ package weir
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -80,13 +81,13 @@ func (b Bound) check() error {
 	return nil
 }
 
-// free tells that the ring's credit does not apply.
-func (b Bound) free() bool { return b.kind != boundShare }
+// exempt tells that the ring's credit does not apply.
+func (b Bound) exempt() bool { return b.kind != boundShare }
 
 // most is how many datagrams one visit may deliver.
 func (b Bound) most() int {
 	if b.kind == boundCount {
 		return b.count
 	}
-	return int(^uint(0) >> 1)
+	return math.MaxInt
 }

@@ -3,6 +3,7 @@ package weir
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/weirnet/weir/internal/poll"
@@ -26,13 +27,14 @@ type Config struct {
 	// MaxPosts is how many posted functions may wait. Default: 65,536.
 	MaxPosts int
 
-	// StopWhenIdle ends Run when no socket, timer, task and queued function is left.
+	// StopWhenIdle ends Run when no socket, no timer, no task with work and no queued function is left.
 	StopWhenIdle bool
 
-	// Logger hears of slow callbacks, at most one a second. Nil discards.
+	// Logger hears of slow callbacks, at most one a second. Nil discards; Stats counts them in any case.
 	Logger *slog.Logger
 
-	// Kernel replaces the operating system, for tests. Nil is this machine's.
+	// Kernel replaces the operating system, in tests of this module. Nil is this machine's, on which a loop
+	// waits in a system call: a testing/synctest bubble has no clock for it.
 	Kernel *Kernel
 }
 
@@ -60,7 +62,7 @@ func (c Config) resolve() (Config, error) {
 	}
 	setDefault(&c.SlowCallback, maxDebt)
 	if c.SlowCallback < 0 {
-		c.SlowCallback = 1<<63 - 1
+		c.SlowCallback = math.MaxInt64
 	}
 	setDefault(&c.MaxPosts, 65_536)
 	if c.MaxPosts < 0 {

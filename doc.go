@@ -10,12 +10,27 @@
 //   - Everything belongs to the loop's goroutine, unless its text says "any goroutine". Before Run, that
 //     is the goroutine that called [New].
 //   - What a callback is lent (a datagram and its payload) is valid until it returns.
-//   - Every queue has a limit with a default. A full one answers [ErrWouldBlock], or drops and counts.
+//   - Every queue that others fill has a limit with a default. A full one answers [ErrWouldBlock], or drops and
+//     counts. What the program itself arms (timers, next-turn functions, tasks) has none.
 //
 // A turn of the loop has four phases: timers that were due when it began; one look at the poller, which
 // waits when nothing is left to do; visits to the ready sources, each for its share, until all had one or
 // a timer falls due; and the end of the turn: sends that are queued go out, and callbacks that were put
 // off (OnDrain, OnError, OnClose) run.
+//
+// # The end
+//
+//	Close, or Run's context   at once: what is queued is dropped and counted; OnClose hears ErrClosed
+//	Stop(grace)               deliver, send and run what is queued, then end; does not wait
+//	Shutdown(ctx)             Stop, and wait for it
+//	Config.StopWhenIdle       when there is nothing left to wait for
+//
+// A server stops well on a signal with
+//
+//	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt)
+//	defer done()
+//	context.AfterFunc(ctx, func() { loop.Stop(time.Second) })
+//	err := loop.Run(context.Background())
 //
 // # Limits
 //

@@ -39,16 +39,14 @@ const (
 
 func (e *ending) stage() stage { return stage(e.current.Load()) }
 
-// request moves to a later stage, for the first cause given.
+// request moves to a later stage, if it is one.
 func (e *ending) request(to stage, why cause) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if to <= e.stage() {
 		return
 	}
-	if e.why == 0 {
-		e.why = why
-	}
+	e.why = why
 	e.current.Store(int32(to))
 }
 
@@ -67,10 +65,11 @@ func (e *ending) begin() (first, closed bool) {
 	return first, e.unrun
 }
 
-// Stop ends the loop gracefully; any goroutine. It does not wait. Sources take nothing new: what the
-// kernel has queued for them at that moment is read and delivered, what they have queued is sent, then
-// they are closed. Functions that were posted before are run. Timers go on until then; timers, tasks and
-// next-turn functions are not waited for.
+// Stop ends the loop gracefully; any goroutine. It does not wait. Each source is closed, with a nil error, as
+// soon as what the kernel had queued for it at that moment is delivered and what it has queued itself is
+// sent. One that is paused is resumed for that. Then the functions that were posted until then are run.
+// Timers go on meanwhile, and Send works; ListenUDP and DialUDP answer ErrClosed. Timers, tasks and next-turn
+// functions are not waited for.
 //
 // After grace the loop is closed with what is left; a negative grace waits as long as it takes, and zero
 // is Close.
@@ -88,14 +87,11 @@ func (l *Loop) Stop(grace time.Duration) {
 	l.wake()
 }
 
-// Shutdown is Stop, and waits until Run has returned; any goroutine but the loop's, which would wait for
-// itself. When the context is done first, it closes the loop.
+// Shutdown is Stop(-1), and waits until Run has returned; any goroutine but the loop's, which would wait for
+// itself. It waits for a Run that has not begun, too. When the context is done first, it closes the loop.
 //
 //   - Errors: context.Cause(ctx) when the context was done first.
 func (l *Loop) Shutdown(ctx context.Context) error {
-	if l.closeUnrun() {
-		return nil
-	}
 	l.Stop(-1)
 	select {
 	case <-l.end.done:
@@ -156,7 +152,6 @@ func (l *Loop) beginStop() {
 		return
 	}
 	l.end.begun = true
-	l.posts.owed = int(l.posts.n.Load())
 	for _, s := range l.table.slots {
 		if s.source != nil {
 			s.source.stop()

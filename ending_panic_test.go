@@ -62,7 +62,6 @@ func openBroken(t *testing.T, net *memsys.Net, b *breaking) (l *Loop, heard *[]e
 	l.Work(func() bool { b.call("task"); return false })
 	l.AfterFunc(10*time.Millisecond, func() {
 		_, _ = sockets[2].Send(nil, sockets[1].LocalAddr()), sockets[2].Send(nil, sockets[3].LocalAddr())
-		_ = sockets[3].Send(nil, unreachable)
 		_ = sockets[4].Send(nil, unreachable)
 		_ = sockets[4].Close() // its OnError and its OnClose are both to come
 	})

@@ -6,6 +6,9 @@ import (
 	"context"
 	"log"
 	"net/netip"
+	"os"
+	"os/signal"
+	"time"
 
 	"github.com/weirnet/weir"
 )
@@ -15,11 +18,11 @@ func Example_echoServer() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	address := netip.MustParseAddrPort("127.0.0.1:5353")
+	address := netip.MustParseAddrPort("127.0.0.1:9000")
 	server, err := loop.ListenUDP(address, weir.UDPConfig{}, weir.UDPHandler{
 		OnDatagram: func(u *weir.UDP, d *weir.Datagram) {
 			if err := u.Send(d.Payload, d.Source); err != nil {
-				log.Print(err) // a full queue, or an address that cannot be sent to
+				log.Print(err) // the queue is full, or the address cannot be sent to
 			}
 		},
 		OnError: func(u *weir.UDP, err error) { log.Print(err) },
@@ -27,6 +30,11 @@ func Example_echoServer() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	interrupted, done := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer done()
+	context.AfterFunc(interrupted, func() { loop.Stop(time.Second) }) // deliver and send what is queued, then end
 	log.Print("echo on ", server.LocalAddr())
-	log.Fatal(loop.Run(context.Background()))
+	if err := loop.Run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }

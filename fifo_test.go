@@ -21,14 +21,14 @@ func TestFIFOModel(t *testing.T) {
 				}
 			},
 			"push": func(t *rapid.T) {
-				for range rapid.IntRange(1, 1500).Draw(t, "n") {
+				for range rapid.IntRange(1, 1100).Draw(t, "n") {
 					v := new(int)
 					q.push(v)
 					model = append(model, v)
 				}
 			},
 			"pop": func(t *rapid.T) {
-				for range min(rapid.IntRange(1, 1500).Draw(t, "n"), len(model)) {
+				for range min(rapid.IntRange(1, 1100).Draw(t, "n"), len(model)) {
 					if q.pop() != model[0] {
 						t.Fatal("out of order")
 					}

@@ -86,8 +86,8 @@ func New(cfg Config) (*Loop, error) {
 	return l, nil
 }
 
-// Run runs the loop on the calling goroutine until the context is done, Close or Stop is called, or,
-// with Config.StopWhenIdle, nothing is left to do. It can be called once.
+// Run runs the loop on the calling goroutine until the context is done, which ends it as Close does, Close or
+// Stop is called, or, with Config.StopWhenIdle, nothing is left to do. It can be called once.
 //
 // Whatever ends it, every source is closed and its OnClose has run when Run is left. A callback's panic
 // passes through with its own stack, and so does runtime.Goexit.
@@ -114,7 +114,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.end.request(stageClosing, byContext)
 	}
 	l.now = l.clock()
-	for l.alive() {
+	for !l.ended() {
 		if err := l.turn(); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (l *Loop) Run(ctx context.Context) error {
 func (l *Loop) turn() error {
 	l.beginTurn()
 	l.runTimers()
-	if err := l.lookAtPoller(); err != nil {
+	if err := l.poll(); err != nil {
 		return err
 	}
 	l.visitRing()
@@ -149,9 +149,12 @@ func (l *Loop) beginTurn() {
 	}
 }
 
-// lookAtPoller asks which sources are ready, and waits if there is nothing else to do.
-func (l *Loop) lookAtPoller() error {
-	l.posts.collect()
+// poll asks which sources are ready, and waits if there is nothing else to do.
+func (l *Loop) poll() error {
+	l.posts.enterRing()
+	if l.ring.Len() == 0 && l.nextTurn.empty() {
+		l.turnEnd.run() // what timers have queued goes out before a wait, not after a look and a turn more
+	}
 	if l.busy() {
 		if !l.roundOver && l.now-l.polled < pollEvery {
 			return nil
@@ -168,7 +171,7 @@ func (l *Loop) busy() bool {
 
 // wait blocks until a source is ready, a timer is due, or somebody wakes the loop.
 func (l *Loop) wait() error {
-	if !l.alive() {
+	if l.nothingLeft() {
 		return nil // a timer's callback was the last there was to do, or a Stop found nothing to wait for
 	}
 	if l.ran && l.untilTimer() != 0 {
@@ -196,33 +199,31 @@ func (l *Loop) collect(timeout time.Duration) error {
 	l.polled = l.now
 	if timeout != 0 {
 		l.waited += l.now - before
+		l.yielded = l.now // the others had their chance
 	}
 	for _, ev := range l.events[:n] {
 		if s := l.table.lookup(ev.Token); s != nil {
 			s.ready(ev.Ready)
 		}
 	}
-	l.posts.collect()
+	l.posts.enterRing()
 	return nil
 }
 
 // visitRing visits ready sources until each had its visit or a timer falls due. One visit there always is,
 // so that timers cannot starve the ring either.
 func (l *Loop) visitRing() {
-	for first := true; ; first = false {
+	for {
 		s := l.ring.Next(l.now)
-		if s == nil && first {
-			s = l.ring.Next(l.now) // the last turn's last visit was the last of its round, too
-		}
 		l.roundOver = s == nil
 		if s == nil {
 			return
 		}
 		l.visit(s)
-		if l.timers.due(l.now) || !l.alive() || l.stopDue() {
+		if l.timers.due(l.now) || l.end.stage() == stageClosing || l.stopDue() {
 			return
 		}
-		if l.now-l.polled >= pollEvery && !l.breathe() {
+		if l.now-l.polled >= pollEvery && !l.betweenVisits() {
 			return
 		}
 	}
@@ -235,14 +236,17 @@ func (l *Loop) visit(s *share.Source) {
 	l.ring.End(more)
 }
 
-// breathe does in a long round what else the end of the turn would do: who became ready in the meantime
+// betweenVisits does in a long round what else the end of the turn would do: who became ready in the meantime
 // need not wait for the round, nor queued sends for its end. It tells whether the round may go on.
-func (l *Loop) breathe() bool {
+func (l *Loop) betweenVisits() bool {
 	l.turnEnd.run()
 	if l.now-l.yielded >= yieldEvery {
 		l.yield()
 	}
-	return l.alive() && !l.timers.due(l.now) && l.collect(0) == nil
+	if l.end.stage() == stageClosing || l.timers.due(l.now) {
+		return false
+	}
+	return l.collect(0) == nil // a poller that fails does so again in the next turn, which ends the loop
 }
 
 func (l *Loop) endTurn() {
@@ -267,32 +271,50 @@ func (l *Loop) charge(units int) {
 	l.now = l.clock()
 	l.ran = true
 	if took := l.ring.Charge(l.now, units); took > l.cfg.SlowCallback {
-		l.overran(l.visited.name(), took)
+		l.reportSlow(l.visited, took)
+		l.ring.Charge(l.now, 0) // nobody else pays for the report
 	}
 }
 
-// callback runs fn, which is not charged to a source, and returns how long it took.
-func (l *Loop) callback(name string, fn func()) time.Duration {
+// callback runs fn, which is not charged to a source, on behalf of whom, and returns how long it took.
+func (l *Loop) callback(whom named, fn func()) time.Duration {
 	before := l.now
 	fn()
 	l.now = l.clock()
 	l.ran = true
 	took := l.now - before
 	if took > l.cfg.SlowCallback {
-		l.overran(name, took)
+		l.reportSlow(whom, took)
 	}
 	return took
 }
 
-// alive tells that no end was asked for, or that a Stop still has something to do.
-func (l *Loop) alive() bool {
+// ended tells that the loop is over. Once there is nothing left to do, no function is taken any more that could
+// change that; those of before a Stop's end are run first.
+func (l *Loop) ended() bool {
+	if !l.nothingLeft() {
+		return false
+	}
 	switch l.end.stage() {
 	case stageRunning:
-		return !l.cfg.StopWhenIdle || !l.idle()
+		return l.posts.refuse(true)
 	case stageStopping:
-		return !l.end.begun || l.table.len() > 0 || l.posts.owed > 0 || l.turnEnd.waiting()
+		l.posts.refuse(false)
+		return l.posts.empty()
 	default:
-		return false
+		return true
+	}
+}
+
+// nothingLeft tells that an end was asked for and has nothing to wait for but posted functions.
+func (l *Loop) nothingLeft() bool {
+	switch l.end.stage() {
+	case stageRunning:
+		return l.cfg.StopWhenIdle && l.idle()
+	case stageStopping:
+		return l.end.begun && l.table.len() == 0 && !l.turnEnd.waiting()
+	default:
+		return true
 	}
 }
 
@@ -305,15 +327,16 @@ func (l *Loop) idle() bool {
 // Turn is the number of the turn that runs now or ran last, counted from 1; any goroutine.
 func (l *Loop) Turn() uint64 { return l.stats.turns.Load() }
 
-// Now is the time as the loop last read it: at the end of the last wait or callback. It carries a
-// monotonic reading.
+// Now is the time as the loop last read it: at the end of the last wait or callback; it stands still while a
+// callback runs. It carries a monotonic reading.
 func (l *Loop) Now() time.Time { return l.start.Add(l.now) }
 
-// Expired tells a callback whether it has used up its source's credit. A callback with much to do can
-// stop then and go on in another, with NextTurn or a Work step; nothing is enforced.
+// Expired tells a callback, and only that, whether it has used up its source's credit. A callback with much to do can
+// stop then and go on in another, with NextTurn or a Work step; nothing is enforced. In a
+// testing/synctest bubble, whose clock stands still, it stays false.
 func (l *Loop) Expired() bool {
 	now := l.clock()
-	if l.visited != nil && !l.ring.Free() {
+	if l.visited != nil && !l.ring.Exempt() {
 		return l.ring.Spent(now) >= l.ring.Credit()
 	}
 	return now-l.now >= l.ring.Q()

@@ -19,7 +19,11 @@ func (t *nextTurn) init(l *Loop) {
 // NextTurn has the loop call fn in its next turn, after functions given earlier: what other loops call
 // setImmediate. These functions are one source under the bound: while sockets are busy they get an equal
 // share of the time, so one that takes longer than that has its next turn later.
-func (l *Loop) NextTurn(fn func()) { l.nextTurn.queue.push(fn) }
+// It panics if fn is nil.
+func (l *Loop) NextTurn(fn func()) {
+	mustFunc("NextTurn", fn != nil)
+	l.nextTurn.queue.push(fn)
+}
 
 func (t *nextTurn) empty() bool { return t.queue.len() == 0 }
 

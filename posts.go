@@ -28,7 +28,6 @@ type posts struct {
 
 	taken   []func() // loop only: the part of the queue that is being run
 	at      int      // loop only: the next of them
-	owed    int      // loop only: those that a Stop waits for
 	overdue bool     // loop only: somebody waited for room while a whole queue was run
 }
 
@@ -37,10 +36,12 @@ func (p *posts) init(l *Loop, max int) {
 	p.source = p.lane.NewSource(p)
 }
 
-// Post has the loop call fn soon, after functions posted earlier; any goroutine. Functions that are still
-// queued when the loop ends are dropped, unless Stop or Shutdown ends it.
+// Post has the loop call fn soon, after functions posted earlier; any goroutine. A function that was taken is
+// called, unless Close, the context or the grace of a Stop ends the loop before: then what is queued is
+// dropped.
 //
-//   - Errors: ErrWouldBlock when Config.MaxPosts functions wait; ErrClosed.
+//   - Errors: ErrWouldBlock when Config.MaxPosts functions wait; ErrClosed when the loop has ended, or a Stop
+//     has done the rest of its work; an error that says so for a nil fn.
 func (l *Loop) Post(fn func()) error {
 	_, err := l.posts.add(fn, false)
 	return err
@@ -105,8 +106,8 @@ func (p *posts) awake() { p.asleep.Store(false) }
 
 func (p *posts) empty() bool { return p.n.Load() == 0 }
 
-// collect puts the queue in the ring if it holds something.
-func (p *posts) collect() {
+// enterRing puts the queue in the ring if it holds something.
+func (p *posts) enterRing() {
 	if !p.empty() {
 		p.loop.ring.Ready(p.source)
 	}
@@ -137,7 +138,6 @@ func (p *posts) next() func() {
 	fn := p.taken[p.at]
 	p.taken[p.at] = nil
 	p.at++
-	p.owed = max(p.owed-1, 0)
 	if p.n.Add(-1) == int64(p.max/2) || p.overdue {
 		p.overdue = false
 		p.signalRoom()
@@ -161,6 +161,18 @@ func (p *posts) signalRoom() {
 		p.room = nil
 	}
 	p.mu.Unlock()
+}
+
+// refuse takes no more functions from now on; with ifEmpty only if none is queued, which it tells.
+func (p *posts) refuse(ifEmpty bool) bool {
+	p.mu.Lock()
+	empty := p.empty()
+	if empty || !ifEmpty {
+		p.closed = true
+	}
+	p.mu.Unlock()
+	p.signalRoom()
+	return empty
 }
 
 // close drops what is queued and refuses more.

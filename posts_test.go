@@ -58,13 +58,13 @@ func TestPostErrors(t *testing.T) {
 		if err := l.Post(func() { ran++ }); err != ErrWouldBlock {
 			t.Errorf("function 4 of 3: %v", err)
 		}
-		if n := l.Stats().Posted; n != 3 {
-			t.Errorf("Stats.Posted is %d", n)
+		if n := l.Stats().Waiting; n != 3 {
+			t.Errorf("Stats.Waiting is %d", n)
 		}
 		ended := background(t, l)
 		synctest.Wait()
-		if ran != 3 || l.Stats().Posted != 0 {
-			t.Errorf("%d functions ran, and %d wait", ran, l.Stats().Posted)
+		if ran != 3 || l.Stats().Waiting != 0 {
+			t.Errorf("%d functions ran, and %d wait", ran, l.Stats().Waiting)
 		}
 		_ = l.Close()
 		if err := <-ended; err != nil {
@@ -257,7 +257,7 @@ func TestPostShare(t *testing.T) {
 				_ = l.Close()
 			}
 			_ = l.Post(again)
-			if l.Stats().Posted < 10 {
+			if l.Stats().Waiting < 10 {
 				_ = l.Post(again)
 			}
 		}

@@ -14,15 +14,16 @@ type reporter struct {
 
 const reportEvery = time.Second
 
-// overran counts a callback that took too long, and logs it.
-func (l *Loop) overran(source string, took time.Duration) {
+// reportSlow counts a callback that took too long, and logs it.
+func (l *Loop) reportSlow(source named, took time.Duration) {
 	l.stats.overruns.Add(1)
 	r := &l.reports
 	if r.any && l.now-r.last < reportEvery {
 		r.suppressed++
 		return
 	}
-	l.cfg.Logger.Warn("weir: slow callback", slog.String("source", source), slog.Duration("took", took),
+	l.cfg.Logger.Warn("weir: slow callback", slog.String("source", source.name()), slog.Duration("took", took),
 		slog.Int("unreported", r.suppressed))
+	l.now = l.clock()
 	r.any, r.last, r.suppressed = true, l.now, 0
 }

@@ -89,9 +89,9 @@ func TestReportNamesTheSource(t *testing.T) {
 			`source="posted function" took=1.5ms unreported=0`,
 			`source="next-turn function" took=1.5ms unreported=0`,
 			"source=task took=1.5ms unreported=0",
-			"source=udp took=1.5ms unreported=0",
-			"source=udp took=1.6ms unreported=0",
-			"source=udp took=1.7ms unreported=0",
+			`source="udp 127.0.0.1:32768" took=1.5ms unreported=0`,
+			`source="udp 127.0.0.1:32768" took=1.6ms unreported=0`,
+			`source="udp 127.0.0.1:32768" took=1.7ms unreported=0`,
 		)
 	})
 }

@@ -135,9 +135,9 @@ func TestEqualTime(t *testing.T) {
 						}
 					}
 				}
-				runFor(t, l, 150*time.Millisecond)
+				runFor(t, l, 100*time.Millisecond)
 				for i, e := range sockets {
-					if want := 150*time.Millisecond/time.Duration(len(costs)) - 20*time.Millisecond; e.time < want {
+					if want := 100*time.Millisecond/time.Duration(len(costs)) - 15*time.Millisecond; e.time < want {
 						t.Errorf("the socket of %v had %v, want %v and more", costs[i], e.time, want)
 					}
 				}
@@ -154,7 +154,7 @@ func TestQuietAmongFloods(t *testing.T) {
 	for _, floods := range []int{1, 100, 1000} {
 		t.Run(fmt.Sprint(floods), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, net *memsys.Net) {
-				const n, every = 5, 57_913 * time.Microsecond // less often than a round of the 1,000
+				const n, every = 2, 57_913 * time.Microsecond // less often than a round of the 1,000
 				l := loopIn(t, net, Config{})
 				o := openOutsider(t, net)
 				for range floods {
@@ -246,13 +246,13 @@ func deliveredBeside(t *testing.T, bound Bound, again func(l *Loop, fn func())) 
 		work = func() { time.Sleep(500 * time.Microsecond); again(l, work) }
 		again(l, work)
 		go func() {
-			for range 200 {
+			for range 100 {
 				time.Sleep(time.Millisecond)
 				o.send(u.LocalAddr(), 100, 0)
 				offered += 100
 			}
 		}()
-		runFor(t, l, 205*time.Millisecond)
+		runFor(t, l, 105*time.Millisecond)
 		synctest.Wait()
 		percent = 100 * float64(got) / float64(offered)
 		t.Logf("%v: %.1f %%", bound, percent)

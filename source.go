@@ -6,8 +6,11 @@ import "github.com/weirnet/weir/internal/poll"
 // each callback, and tells whether work is left.
 type visitor interface {
 	visit() (more bool)
-	name() string // for reports
+	named
 }
+
+// named is what a report of a slow callback can tell of.
+type named interface{ name() string }
 
 // pollable is a source with a descriptor in the poller.
 type pollable interface {

@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +13,7 @@ type Stats struct {
 	Turns       uint64
 	TimersFired uint64
 	Overruns    uint64    // callbacks that took longer than Config.SlowCallback
-	Posted      int       // functions that wait now
+	Waiting     int       // posted functions that wait now
 	TurnLength  Histogram // of turns, without the time waited
 	TimerLag    Histogram // from when a timer was due to when it was called
 	UDP         UDPStats  // sums over all UDP sockets, closed ones included
@@ -37,14 +39,15 @@ func (l *Loop) Stats() Stats {
 		Turns:       l.stats.turns.Load(),
 		TimersFired: l.stats.timersFired.Load(),
 		Overruns:    l.stats.overruns.Load(),
-		Posted:      int(l.posts.n.Load()),
+		Waiting:     int(l.posts.n.Load()),
 		TurnLength:  l.stats.turnLength.snapshot(),
 		TimerLag:    l.stats.timerLag.snapshot(),
 	}
 	l.stats.mu.Lock()
-	defer l.stats.mu.Unlock()
 	s.UDP = l.stats.closed
-	for u := range l.stats.open {
+	open := slices.Collect(maps.Keys(l.stats.open))
+	l.stats.mu.Unlock()
+	for _, u := range open { // without the lock: each asks the kernel, and the loop must not wait for that
 		s.UDP.add(u.Stats())
 	}
 	return s

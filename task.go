@@ -14,10 +14,13 @@ type Task struct {
 // Work has the loop call step again and again while it returns true, as one source with its share of
 // time: for work that would otherwise hold the loop. A step should be short; Expired tells one with much
 // to do when its credit is used up. A Stop does not wait for tasks.
+// It panics if step is nil.
 func (l *Loop) Work(step func() (more bool)) *Task {
+	mustFunc("Work", step != nil)
 	t := &Task{loop: l, step: step}
 	t.source = t.lane.NewSource(t)
-	l.ring.ReadyBehind(t.source)
+	l.ring.Made(t.source)
+	l.ring.Ready(t.source)
 	return t
 }
 

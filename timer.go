@@ -16,19 +16,23 @@ type Timer struct {
 	missed uint64
 }
 
-// AfterFunc calls fn once, d from now at the earliest. A d of zero or less is due in the next turn.
+// AfterFunc calls fn once, d from the call at the earliest. A d of zero or less is due in the next turn. It
+// panics if fn is nil.
 func (l *Loop) AfterFunc(d time.Duration, fn func()) *Timer {
+	mustFunc("AfterFunc", fn != nil)
 	t := &Timer{loop: l, fn: fn, index: -1}
 	l.timers.arm(t, l.after(d))
 	return t
 }
 
 // Every calls fn each d, on a fixed grid that begins now. Ticks whose time has passed before the loop got
-// to them are skipped and counted in Missed. It panics if d is not above zero, as time.NewTicker does.
+// to them are skipped and counted in Missed. It panics if d is not above zero, as time.NewTicker does, or fn
+// is nil.
 func (l *Loop) Every(d time.Duration, fn func()) *Timer {
 	if d <= 0 {
 		panic("weir: Every: the period must be above zero")
 	}
+	mustFunc("Every", fn != nil)
 	t := &Timer{loop: l, fn: fn, period: d, index: -1}
 	l.timers.arm(t, l.after(d))
 	return t
@@ -50,7 +54,8 @@ func (t *Timer) Stop() bool {
 }
 
 // Reset has the timer call its function d from now, also if it was stopped or has run. One made by Every
-// gets a new grid that begins now, with d as its period. It tells whether the timer was running.
+// gets a new grid that begins now, with d as its period, and panics if that is not above zero. It tells whether
+// the timer was running.
 func (t *Timer) Reset(d time.Duration) bool {
 	if t.period > 0 {
 		if d <= 0 {
@@ -80,9 +85,11 @@ func (l *Loop) runTimers() {
 			t.nextTick(l.now)
 			l.timers.arm(t, t.when)
 		}
-		l.ring.Inelastic(l.callback("timer", t.fn))
+		l.ring.Inelastic(l.callback(t, t.fn))
 	}
 }
+
+func (t *Timer) name() string { return "timer" }
 
 // nextTick moves the timer to the first point of its grid after now.
 func (t *Timer) nextTick(now time.Duration) {
@@ -97,4 +104,11 @@ func (l *Loop) untilTimer() time.Duration {
 		return -1
 	}
 	return max(l.timers.first().when-l.now, 0)
+}
+
+// mustFunc has a nil function fail where it was given, not where it is called.
+func mustFunc(method string, given bool) {
+	if !given {
+		panic("weir: " + method + ": the function is nil")
+	}
 }

@@ -3,7 +3,7 @@ package weir
 import "time"
 
 // timerHeap keeps timers by time, then by order of arming. Four children a node: half the depth of a
-// binary heap, and a node's children share a cache line.
+// binary heap.
 type timerHeap struct {
 	timers []*Timer
 	seq    uint64 // of the next timer armed

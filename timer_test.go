@@ -40,7 +40,7 @@ func TestTimerHeapDepth(t *testing.T) {
 		}
 		return count
 	}
-	for i := range 21 {
+	for i := range 9 {
 		timer := timers[rnd.IntN(n)]
 		if i%3 == 0 {
 			timer = h.first() // from the top, all the way down

@@ -11,7 +11,7 @@ import (
 type turnEnder interface {
 	endTurn() (more bool)
 	inTurnEnd() *bool
-	name() string
+	named
 }
 
 // turnEnd is the work of the end of a turn, first come first served. What is more than MaxShare of it
@@ -54,7 +54,7 @@ func (e *turnEnd) run() {
 			l.ring.Ready(e.source)
 			return
 		}
-		l.callback(e.queue.first().name(), e.stepFn)
+		l.callback(e.queue.first(), e.stepFn)
 	}
 }
 

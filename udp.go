@@ -16,7 +16,7 @@ type UDP struct {
 	loop    *Loop
 	handler UDPHandler
 	bound   Bound // resolved
-	options udpLimits
+	limits  udpLimits
 	family  sys.Family
 	local   netip.AddrPort
 	peer    netip.AddrPort // valid while connected; as the user gave it
@@ -29,10 +29,9 @@ type UDP struct {
 	memory memory     // guarded by fdMu
 
 	paused      bool
-	draining    bool // a Stop waits for what the kernel has queued
-	stopped     bool // it has that, and waits for the sends
+	stopping    stopping
 	failed      bool // the poller saw an error that no receive has returned yet
-	left        int  // while draining: datagrams that may have been queued when it began
+	left        int  // while stopping: datagrams that may have been queued when it began
 	cost        costEstimate
 	kept        batch.Queue // received but not delivered: a visit ended inside a batch
 	lent        bool        // the first of them is being delivered
@@ -53,17 +52,30 @@ type UDP struct {
 	counters  udpCounters
 }
 
+// stopping is how far a socket is on the way to its end by a Stop.
+type stopping uint8
+
+const (
+	notStopping      stopping = iota
+	drainingReceives          // what the kernel has queued is being delivered
+	drainingSends             // it was; what is queued here waits for the kernel
+)
+
 // UDPHandler is what a UDP socket calls. Functions left nil do nothing.
 type UDPHandler struct {
 	// OnDatagram is called for each datagram. d and its payload are lent until it returns; the payload may
 	// be written to.
 	OnDatagram func(u *UDP, d *Datagram)
 
-	// OnDrain is called when, after a Send answered ErrWouldBlock, the queue is half empty.
+	// OnDrain is called when, after a Send answered ErrWouldBlock, the queue is half empty. A relay that must
+	// not lose the datagram which was refused copies it, pauses the socket that it came from, and in OnDrain
+	// sends the copy before it resumes that; if the copy is refused, OnDrain comes again.
 	OnDrain func(u *UDP)
 
 	// OnError is called for what went wrong without ending the socket: a datagram that was accepted and
-	// could not be sent (OpError.Addr tells for whom), or a report that the kernel had for the socket.
+	// could not be sent (OpError.Addr tells for whom), or a report that the kernel had for the socket, such
+	// as ECONNREFUSED of a connected socket whose peer is gone. A peer can cause many: count them rather than
+	// log each. More than 16 that wait are counted in Stats only.
 	OnError func(u *UDP, err error)
 
 	// OnClose is the last call: nil after Close or Stop, ErrClosed when the loop ended, else the error that
@@ -74,7 +86,7 @@ type UDPHandler struct {
 // Datagram is one message received.
 type Datagram struct {
 	Payload   []byte         // may be empty: a datagram without payload is one
-	Source    netip.AddrPort // the sender; IPv4 addresses are IPv4, also through an IPv6 socket
+	Source    netip.AddrPort // the sender; IPv4 is IPv4 also through an IPv6 socket, and zones are numbers
 	Truncated bool           // it was longer than UDPConfig.MaxDatagramBytes; the rest is gone
 }
 
@@ -82,7 +94,8 @@ type Datagram struct {
 // given at all (netip.AddrPortFrom(netip.Addr{}, port)) is the wildcard of IPv6 and IPv4 together, or of
 // IPv4 alone where there is no IPv6.
 //
-//   - Errors: *OpError; its reason names the call or the option that failed.
+//   - Errors: *OpError; its reason names the call or the option that failed, or is ErrClosed once the loop is
+//     stopping or has ended.
 func (l *Loop) ListenUDP(local netip.AddrPort, cfg UDPConfig, h UDPHandler) (*UDP, error) {
 	return l.openUDP("listen", local, netip.AddrPort{}, cfg, h)
 }
@@ -92,7 +105,11 @@ func (l *Loop) ListenUDP(local netip.AddrPort, cfg UDPConfig, h UDPHandler) (*UD
 //
 //   - Errors: as ListenUDP.
 func (l *Loop) DialUDP(local, peer netip.AddrPort, cfg UDPConfig, h UDPHandler) (*UDP, error) {
-	if err := checkPeer(peer); err != nil {
+	peer, err := sock.ResolveZone(peer)
+	if err == nil {
+		err = checkPeer(peer)
+	}
+	if err != nil {
 		return nil, &OpError{Op: "dial", Net: "udp", Source: local, Addr: peer, Err: err}
 	}
 	return l.openUDP("dial", local, peer, cfg, h)
@@ -105,6 +122,10 @@ func (l *Loop) openUDP(op string, local, peer netip.AddrPort, cfg UDPConfig, h U
 	if l.end.stage() != stageRunning {
 		return fail(ErrClosed)
 	}
+	local, err := sock.ResolveZone(local)
+	if err != nil {
+		return fail(err)
+	}
 	limits, err := cfg.resolve(l.cfg.Bound)
 	if err != nil {
 		return fail(err)
@@ -114,12 +135,13 @@ func (l *Loop) openUDP(op string, local, peer netip.AddrPort, cfg UDPConfig, h U
 		return fail(err)
 	}
 	u := &UDP{
-		loop: l, handler: h, bound: limits.bound, options: limits, family: family, peer: peer, fd: fd,
+		loop: l, handler: h, bound: limits.bound, limits: limits, family: family, peer: sock.Unmap(peer), fd: fd,
 		kept: batch.NewQueue(&l.pool), sends: batch.NewQueue(&l.pool), interest: poll.Read,
 	}
 	u.sendFailed = u.lostSend
 	u.source = u.lane.NewSource(u)
-	u.source.SetFree(u.bound.free())
+	l.ring.Made(u.source)
+	u.source.SetExempt(u.bound.exempt())
 	u.token = l.table.add(u)
 	if err := l.poller.Add(fd, u.interest, u.token); err != nil {
 		l.table.remove(u.token)
@@ -143,7 +165,10 @@ func (u *UDP) RemoteAddr() netip.AddrPort { return u.peer }
 //
 //   - Errors: ErrClosed, *OpError.
 func (u *UDP) Connect(peer netip.AddrPort) error {
-	err := checkPeer(peer)
+	peer, err := sock.ResolveZone(peer)
+	if err == nil {
+		err = checkPeer(peer)
+	}
 	if err == nil {
 		err = u.connect(peer)
 	}
@@ -156,9 +181,14 @@ func (u *UDP) Connect(peer netip.AddrPort) error {
 // Disconnect takes the peer away: the socket hears everybody again. A local address that the system chose
 // at Connect goes back to the wildcard; the port stays.
 //
-//   - Errors: ErrClosed, *OpError.
+//   - Errors: ErrClosed, *OpError; with EADDRINUSE, somebody has taken the port at that moment.
 func (u *UDP) Disconnect() error {
-	if err := u.connect(netip.AddrPort{}); err != nil {
+	port := u.local.Port()
+	err := u.connect(netip.AddrPort{})
+	if err == nil && u.local.Port() != port {
+		err = u.keepPort(port)
+	}
+	if err != nil {
 		return u.opError("disconnect", u.peer, err)
 	}
 	return nil
@@ -181,10 +211,9 @@ func (u *UDP) connect(peer netip.AddrPort) error {
 	if err := u.loop.kernel.Connect(u.fd, to); err != nil {
 		return err
 	}
-	u.peer = peer
-	err := u.keepPort()
+	u.peer = sock.Unmap(peer)
 	u.learnLocal()
-	return err
+	return nil
 }
 
 // addressQueued gives the queued datagrams for the peer that is about to change its address.
@@ -202,13 +231,13 @@ func (u *UDP) addressQueued() {
 
 // keepPort binds the port again that a disconnect gave up, as Linux does with one that it chose itself
 // (SOCK_BINDPORT_LOCK in __udp_disconnect).
-func (u *UDP) keepPort() error {
-	k := u.loop.kernel
-	addr, err := k.LocalAddr(u.fd)
-	if err != nil || addr.Port() != 0 {
-		return err
+func (u *UDP) keepPort(port uint16) error {
+	wildcard, err := u.loop.kernel.LocalAddr(u.fd)
+	if err == nil {
+		err = u.loop.kernel.Bind(u.fd, netip.AddrPortFrom(wildcard.Addr(), port))
 	}
-	return k.Bind(u.fd, netip.AddrPortFrom(addr.Addr(), u.local.Port()))
+	u.learnLocal()
+	return err
 }
 
 func (u *UDP) learnLocal() {
@@ -229,7 +258,7 @@ func (u *UDP) Pause() {
 func (u *UDP) Resume() {
 	u.paused = false
 	u.changed()
-	if u.kept.Len() > 0 || u.draining {
+	if u.kept.Len() > 0 || u.stopping == drainingReceives {
 		u.loop.ring.Ready(u.source)
 	}
 }
@@ -237,6 +266,8 @@ func (u *UDP) Resume() {
 // Close closes the socket. What was sent before goes out first, as far as the kernel takes it at once.
 // The descriptor is closed and its port free when Close returns. OnClose follows, after OnError for what the
 // kernel refused; what it did not take at once is counted in Stats as Unsent.
+//
+//   - Errors: ErrClosed when it is closed already.
 func (u *UDP) Close() error {
 	if u.fd < 0 {
 		return ErrClosed
@@ -285,7 +316,7 @@ func (u *UDP) discardKept() {
 
 // stop is Close, once what the kernel holds for the socket has been delivered.
 func (u *UDP) stop() {
-	u.draining = true
+	u.stopping = drainingReceives
 	u.left = u.queuedAtMost()
 	u.Resume()
 }
@@ -321,7 +352,7 @@ func (u *UDP) endTurn() (more bool) {
 	if u.fd >= 0 && u.flushDue {
 		u.flush()
 	}
-	if u.stopped && u.sends.Len() == 0 {
+	if u.stopping == drainingSends && u.sends.Len() == 0 {
 		u.close(nil)
 	}
 	if u.fd >= 0 {
@@ -351,7 +382,7 @@ func call(fn func(*UDP, error), u *UDP, err error) {
 // syncInterest tells the poller what changed since it was last told.
 func (u *UDP) syncInterest() {
 	var want poll.Interest
-	if !u.paused {
+	if !u.paused && u.stopping != drainingSends {
 		want |= poll.Read
 	}
 	if u.blocked {
@@ -368,12 +399,12 @@ func (u *UDP) syncInterest() {
 }
 
 func (u *UDP) inTurnEnd() *bool { return &u.atTurnEnd }
-func (u *UDP) name() string     { return "udp" }
+func (u *UDP) name() string     { return "udp " + u.local.String() }
 
 // maxErrors is how many errors wait for OnError; more are counted only.
 const maxErrors = 16
 
-func (u *UDP) putOffError(err error) {
+func (u *UDP) deferError(err error) {
 	if u.errors.len() < maxErrors {
 		u.errors.push(err)
 		u.loop.turnEnd.add(u)

@@ -2,16 +2,13 @@ package weir
 
 import (
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/weirnet/weir/internal/batch"
 	"github.com/weirnet/weir/internal/sock"
 	"github.com/weirnet/weir/internal/sys"
 )
-
-// maxKeptBytes is how much a visit may leave behind inside a batch. Where it would be more, delivery goes
-// on, into debt, until the rest is small enough. It takes large datagrams to get there.
-const maxKeptBytes = 256 << 10
 
 // visit delivers datagrams while the bound allows and there are any.
 //
@@ -31,7 +28,7 @@ func (u *UDP) visit() (more bool) {
 			}
 			continue
 		}
-		if u.draining && u.left <= 0 {
+		if u.stopping == drainingReceives && u.left <= 0 {
 			u.finishStop()
 			return false
 		}
@@ -57,7 +54,7 @@ func (u *UDP) visit() (more bool) {
 
 // receiving tells that datagrams may be delivered.
 func (u *UDP) receiving() bool {
-	return u.fd >= 0 && !u.paused && u.loop.end.stage() != stageClosing
+	return u.fd >= 0 && !u.paused && u.stopping != drainingSends && u.loop.end.stage() != stageClosing
 }
 
 // drainedBy tells whether a batch showed that the socket is empty. Under Share a short one is enough: what
@@ -65,7 +62,7 @@ func (u *UDP) receiving() bool {
 // bounds go on to the EAGAIN, as the loops do that they stand for.
 func (u *UDP) drainedBy(got, asked int) bool {
 	short := got < asked && u.bound.kind == boundShare
-	if u.draining {
+	if u.stopping == drainingReceives {
 		if u.left -= got; short || u.left <= 0 {
 			u.finishStop()
 			return true
@@ -78,29 +75,34 @@ func (u *UDP) drainedBy(got, asked int) bool {
 func (u *UDP) deliverBatch(got int) {
 	l := u.loop
 	msgs := l.recv.Msgs[:got]
-	rest := 0
+	bytes := 0
 	for i := range msgs {
-		rest += len(msgs[i].Buf)
+		bytes += len(msgs[i].Buf)
 	}
 	u.counters.received.Add(uint64(got))
-	u.counters.recvBytes.Add(uint64(rest))
+	u.counters.recvBytes.Add(uint64(bytes))
 
 	began := l.now
 	for len(msgs) > 0 {
 		m := &msgs[0]
-		msgs, rest = msgs[1:], rest-len(m.Buf)
+		msgs = msgs[1:]
 		u.undelivered = len(msgs)
 		u.deliver(m.Buf, m.Addr, m.Flags)
 		l.charge(1)
-		if !u.receiving() || !l.ring.Open() && rest <= maxKeptBytes {
+		if !u.receiving() || !l.ring.Open() {
 			break
 		}
 	}
 	u.cost.learn(l.now-began, got-len(msgs))
-	u.keep(msgs)
+	if u.keep(msgs); u.fd < 0 || u.kept.Bytes() >= dearCopyBytes {
+		l.charge(0) // a close, or the copy, is not for the next source to pay
+	}
 }
 
-// keep saves what a visit leaves of a batch; a socket that was closed has discarded it.
+// dearCopyBytes take about a microsecond to copy; what is less is not worth a look at the clock.
+const dearCopyBytes = 16 << 10
+
+// keep saves what a visit leaves of a batch, which is no more than the kernel's buffer held; a socket that was closed has discarded it.
 func (u *UDP) keep(msgs []sys.Message) {
 	u.undelivered = 0
 	if u.fd < 0 {
@@ -127,8 +129,8 @@ func (u *UDP) deliverKept() {
 func (u *UDP) deliver(payload []byte, source netip.AddrPort, flags sys.Flags) {
 	d := &u.loop.datagram
 	*d = Datagram{Payload: payload, Source: sock.Unmap(source), Truncated: flags&sys.Truncated != 0}
-	if len(payload) > u.options.datagramBytes {
-		d.Payload, d.Truncated = payload[:u.options.datagramBytes], true
+	if len(payload) > u.limits.datagramBytes {
+		d.Payload, d.Truncated = payload[:u.limits.datagramBytes], true
 	}
 	if d.Truncated {
 		u.counters.truncated.Add(1)
@@ -146,7 +148,7 @@ func (u *UDP) recvFailed(err error) (more bool) {
 		if u.failed {
 			u.clearFailure()
 		}
-		if u.draining {
+		if u.stopping == drainingReceives {
 			u.finishStop()
 		}
 	case batch.Dead:
@@ -154,8 +156,8 @@ func (u *UDP) recvFailed(err error) (more bool) {
 	default:
 		u.failed = false
 		u.counters.recvErrors.Add(1)
-		u.putOffError(u.opError("receive", u.peer, err))
-		return u.draining // a Stop waits for what is behind the error, and the poller may see nothing there
+		u.deferError(u.opError("receive", u.peer, err))
+		return u.stopping == drainingReceives // a Stop waits for what is behind the error, and the poller may see nothing there
 	}
 	return false
 }
@@ -167,7 +169,7 @@ func (u *UDP) clearFailure() {
 	pending, err := u.loop.kernel.GetOption(u.fd, sys.SocketError)
 	if err == nil && pending != 0 {
 		u.counters.recvErrors.Add(1)
-		u.putOffError(u.opError("receive", u.peer, errno(pending)))
+		u.deferError(u.opError("receive", u.peer, syscall.Errno(pending)))
 	}
 }
 
@@ -179,8 +181,8 @@ func (u *UDP) finishStop() {
 	}
 	u.flush()
 	if u.fd >= 0 && u.sends.Len() > 0 {
-		u.stopped = true
-		u.Pause()
+		u.stopping = drainingSends
+		u.changed()
 		return
 	}
 	u.close(nil)

@@ -622,7 +622,7 @@ func pausedError(t *testing.T, l *Loop, reported func()) (reports *int) {
 }
 
 // TestUDPKeptLimit: with 32 jumbo datagrams in a batch and a handler whose one call takes all the credit,
-// a visit leaves at most maxKeptBytes behind, and loses nothing.
+// a visit is over after that call, whatever it leaves behind, and nothing is lost.
 func TestUDPKeptLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, net *memsys.Net) {
 		const size, count = 60_000, 64
@@ -643,20 +643,23 @@ func TestUDPKeptLimit(t *testing.T) {
 			}
 		}
 		visits := 0
-		var look func()
-		look = func() { // once a turn
+		var tick *Timer
+		tick = l.Every(time.Millisecond, func() {
 			visits++
-			most = max(most, u.kept.Bytes())
+			most = max(most, u.kept.Len())
+			if late := l.now - (tick.when - tick.period); late > 5*time.Millisecond {
+				t.Errorf("a tick came %v late: more than one callback was waited for", late)
+			}
 			if got == count {
 				_ = l.Close()
-				return
 			}
-			l.NextTurn(look)
-		}
-		l.NextTurn(look)
+		})
 		run(t, l)
-		if most == 0 || most > maxKeptBytes || most <= maxKeptBytes-size {
-			t.Errorf("at most %d bytes were kept, want nearly %d", most, maxKeptBytes)
+		if missed := tick.Missed(); missed > 5*count {
+			t.Errorf("%d ticks were missed by %d callbacks of 5 ms", missed, count)
+		}
+		if most != recvSlots-1 {
+			t.Errorf("at most %d datagrams were kept, want a batch less one", most)
 		}
 		if s := u.Stats(); got != count || s.Discarded != 0 || s.KernelDropped != 0 {
 			t.Errorf("%d delivered, %d discarded, %d dropped; want all %d", got, s.Discarded, s.KernelDropped, count)

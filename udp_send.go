@@ -17,20 +17,22 @@ const (
 // Send sends b as one datagram to an address, or to the peer of a connected socket when to is the zero
 // AddrPort. b is copied into a queue, which goes to the kernel after the batch of datagrams that is being
 // delivered on this socket, when it holds 64, and at the end of the turn; what the kernel refuses then goes
-// to OnError.
+// to OnError. Other goroutines send by a function that they Post.
 //
-//   - Errors: ErrWouldBlock when the queue is full (OnDrain follows), ErrClosed, else *OpError for a
+//   - Errors: ErrWouldBlock when the queue is full (OnDrain follows), ErrClosed, also when a Stop
+//     only waits for the queue, else *OpError for a
 //     datagram that cannot be sent as asked: EMSGSIZE, EDESTADDRREQ (no peer and no address), EISCONN (both),
-//     EAFNOSUPPORT (an IPv6 address on an IPv4 socket), EINVAL (port 0), EACCES (broadcast to 255.255.255.255 not allowed).
+//     EAFNOSUPPORT (an IPv6 address on an IPv4 socket), EINVAL (port 0, or a zone
+//     that is not a number), EACCES (broadcast to 255.255.255.255 not allowed).
 func (u *UDP) Send(b []byte, to netip.AddrPort) error {
-	if u.fd < 0 {
+	if u.fd < 0 || u.stopping == drainingSends {
 		return ErrClosed
 	}
 	dest, err := u.destination(b, to)
 	if err != nil {
 		return u.opError("send", to, err)
 	}
-	if n := u.sends.Len(); n >= u.options.sends || n > 0 && u.sends.Bytes()+len(b) > u.options.sendBytes {
+	if n := u.sends.Len(); n >= u.limits.sends || n > 0 && u.sends.Bytes()+len(b) > u.limits.sendBytes {
 		u.refused = true
 		u.counters.refused.Add(1)
 		return ErrWouldBlock
@@ -62,7 +64,7 @@ func (u *UDP) destination(b []byte, to netip.AddrPort) (netip.AddrPort, error) {
 	if err := checkSize(b, to.Addr()); err != nil {
 		return to, err
 	}
-	if to.Addr() == limitedBroadcast && !u.options.broadcast {
+	if to.Addr().Unmap() == limitedBroadcast && !u.limits.broadcast {
 		return to, syscall.EACCES
 	}
 	return sock.ForFamily(to, u.family)
@@ -77,7 +79,7 @@ func checkPeer(peer netip.AddrPort) error {
 	if peer.Port() == 0 {
 		return syscall.EINVAL
 	}
-	return nil
+	return sock.CheckZone(peer)
 }
 
 func checkSize(b []byte, to netip.Addr) error {
@@ -113,7 +115,7 @@ func (u *UDP) flush() {
 		u.blocked = true
 		u.changed()
 	}
-	if u.refused && u.sends.Len() <= u.options.sends/2 && u.sends.Bytes() <= u.options.sendBytes/2 {
+	if u.refused && u.sends.Len() <= u.limits.sends/2 && u.sends.Bytes() <= u.limits.sendBytes/2 {
 		u.refused, u.drained = false, true
 		u.changed()
 	}
@@ -142,7 +144,5 @@ func (u *UDP) lostSend(d *batch.Datagram, err error) {
 	if !to.IsValid() {
 		to = u.peer
 	}
-	u.putOffError(u.opError("send", to, err))
+	u.deferError(u.opError("send", to, err))
 }
-
-func errno(n int) error { return syscall.Errno(n) }

@@ -76,7 +76,8 @@ func printJSON(w io.Writer, _ demoConfig, rows []row) error {
 	}{rows})
 }
 
-const footer = `lag: how late the timer was for a tick. A late timer fires once for all ticks it owes, and each counts
+const footer = `bound: share is the default of weir; a count, 32 for example, is what other event loops have.
+lag: how late the timer was for a tick. A late timer fires once for all ticks it owes, and each counts
      as late as the first; ticks owed at the end count until then. dropped: by the kernel, as the
      socket's buffer was full. left: in that buffer at the end.`
 
@@ -101,7 +102,7 @@ func printTable(w io.Writer, cfg demoConfig, rows []row) error {
 			grouped(r.Sent), grouped(r.Delivered), grouped(r.KernelDropped), grouped(r.left()))
 	}
 	_ = table.Flush() // a Builder takes everything
-	_, err := fmt.Fprintf(w, "%s\n\n%s\n%s\n\n%s\n", title(cfg), b.String(), wrapped(sentence(rows)), footer)
+	_, err := fmt.Fprintf(w, "%s\n\n%s\n%s\n\n%s%s\n", title(cfg), b.String(), wrapped(sentence(rows)), capacity(cfg), footer)
 	return err
 }
 
@@ -115,8 +116,18 @@ func title(cfg demoConfig) string {
 	if cfg.work > 0 {
 		work = fmt.Sprintf(" and %v of other work a turn", cfg.work)
 	}
-	const text = "A flood (%s) of a socket whose handler takes %v a datagram,\nbeside a timer of %v%s; %s for each bound."
+	const text = "Sockets and timers of a loop share one goroutine: can a flooded socket starve a timer?\n\n" +
+		"A flood (%s) of a socket whose handler takes %v a datagram,\nbeside a timer of %v%s; %s for each bound."
 	return fmt.Sprintf(text, rate, cfg.handler, period, work, shortDuration(cfg.duration))
+}
+
+// capacity says what the handler could take, so that nobody wonders at what was dropped.
+func capacity(cfg demoConfig) string {
+	if cfg.handler == 0 {
+		return ""
+	}
+	return fmt.Sprintf("A handler of %v takes at most %s datagrams in %s, under any bound; the kernel must drop the rest.\n\n",
+		cfg.handler, grouped(uint64(cfg.duration/cfg.handler)), shortDuration(cfg.duration))
 }
 
 // unbroken is a space between a number and its unit, where no line ends.

@@ -35,7 +35,9 @@ func testConfig() demoConfig {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	const want = `A flood (as fast as it goes) of a socket whose handler takes 2ms a datagram,
+	const want = `Sockets and timers of a loop share one goroutine: can a flooded socket starve a timer?
+
+A flood (as fast as it goes) of a socket whose handler takes 2ms a datagram,
 beside a timer of 20ms; 2s for each bound.
 
   bound      ticks due  fired  lag p50      p99      max       sent  delivered    dropped  left
@@ -45,6 +47,8 @@ beside a timer of 20ms; 2s for each bound.
 
 Unbounded, the timer was starved (0 of 100 ticks, up to 1.99 s late); with count:32 it was held up
 (31 of 100, up to 62.5 ms late); under share it kept time (100 of 100, up to 2.12 ms late).
+
+A handler of 2ms takes at most 1,000 datagrams in 2s, under any bound; the kernel must drop the rest.
 
 ` + footer + "\n"
 	var b strings.Builder
@@ -114,7 +118,8 @@ func TestTitle(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
 	cfg.rate, cfg.work, cfg.handler, cfg.duration = 20_000, 500*time.Microsecond, 0, 10*time.Minute
-	const want = "A flood (20,000 datagrams a second) of a socket whose handler takes 0s a datagram,\n" +
+	const want = "Sockets and timers of a loop share one goroutine: can a flooded socket starve a timer?\n\n" +
+		"A flood (20,000 datagrams a second) of a socket whose handler takes 0s a datagram,\n" +
 		"beside a timer of 20ms and 500µs of other work a turn; 10m for each bound."
 	if got := title(cfg); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -77,10 +77,10 @@ func (q *Queue) release(c *chunk) {
 	}
 }
 
-// room is a chunk with size bytes left.
+// room is a chunk with size bytes left: a small one for the first datagrams of an empty queue.
 func (q *Queue) room(size int) *chunk {
 	if c := q.filling; c == nil || len(c.data)-c.used < size {
-		q.filling = q.pool.get()
+		q.filling = q.pool.get(c != nil || size > smallChunkBytes)
 	}
 	return q.filling
 }

@@ -16,7 +16,7 @@ func addrOf(n int) netip.AddrPort {
 
 // noise is where payloads are cut from.
 var noise = func() []byte {
-	b := make([]byte, chunkBytes+251)
+	b := make([]byte, largeChunkBytes+251)
 	for i := range b {
 		b[i] = byte(i*7 + i>>8*13)
 	}
@@ -89,8 +89,8 @@ func TestQueueMemory(t *testing.T) {
 		}
 		q.Drop(6)
 	}
-	if pool.kept != 3 || q.filling != nil {
-		t.Errorf("the pool has %d chunks, the queue one: %v; want 3, false", pool.kept, q.filling != nil)
+	if kept(&pool) != 3 || q.filling != nil {
+		t.Errorf("the pool has %d chunks, the queue one: %v; want 3, false", kept(&pool), q.filling != nil)
 	}
 	for _, d := range q.entries {
 		if d.Payload != nil || d.chunk != nil {
@@ -115,8 +115,8 @@ func TestQueueReusesChunk(t *testing.T) {
 		}
 	}
 	q.Drop(q.Len())
-	if pool.kept > 2 {
-		t.Errorf("1,000 datagrams of which 2 were queued at a time took %d chunks", pool.kept)
+	if kept(&pool) > 3 {
+		t.Errorf("1,000 datagrams of which 2 were queued at a time took %d chunks", kept(&pool))
 	}
 }
 
@@ -125,17 +125,17 @@ func TestPoolLimit(t *testing.T) {
 	t.Parallel()
 	var pool Pool
 	q := NewQueue(&pool)
-	for i := range keptChunks + 10 {
-		q.Push(payloadOf(i, chunkBytes), addrOf(i), 0)
+	for i := range keptLargeChunks + 10 {
+		q.Push(payloadOf(i, largeChunkBytes), addrOf(i), 0)
 	}
 	for i := range q.Len() {
-		if !bytes.Equal(q.At(i).Payload, payloadOf(i, chunkBytes)) {
+		if !bytes.Equal(q.At(i).Payload, payloadOf(i, largeChunkBytes)) {
 			t.Errorf("datagram %d was overwritten", i)
 		}
 	}
 	q.Drop(q.Len())
-	if pool.kept != keptChunks || freeChunks(t, &pool) != keptChunks {
-		t.Errorf("the pool says that it has %d chunks, and has %d; want %d", pool.kept, freeChunks(t, &pool), keptChunks)
+	if kept(&pool) != keptLargeChunks || freeChunks(t, &pool) != keptLargeChunks {
+		t.Errorf("the pool says that it has %d chunks, and has %d; want %d", kept(&pool), freeChunks(t, &pool), keptLargeChunks)
 	}
 }
 
@@ -144,16 +144,45 @@ type failer interface{ Fatalf(string, ...any) }
 // freeChunks counts a pool's chunks, and checks that each is there once and unused.
 func freeChunks(t failer, p *Pool) int {
 	seen := map[*chunk]bool{}
-	for c := p.free; c != nil; c = c.next {
-		if seen[c] {
-			t.Fatalf("a chunk is in the pool twice")
+	for _, first := range []*chunk{p.small.first, p.large.first} {
+		for c := first; c != nil; c = c.next {
+			if seen[c] {
+				t.Fatalf("a chunk is in the pool twice")
+			}
+			if c.used != 0 || c.live != 0 {
+				t.Fatalf("a chunk in the pool has %d bytes used, %d datagrams", c.used, c.live)
+			}
+			seen[c] = true
 		}
-		if c.used != 0 || c.live != 0 {
-			t.Fatalf("a chunk in the pool has %d bytes used, %d datagrams", c.used, c.live)
-		}
-		seen[c] = true
 	}
 	return len(seen)
+}
+
+// kept is how many chunks a pool says that it has.
+func kept(p *Pool) int { return p.small.n + p.large.n }
+
+// TestSmallChunks: many queues with little in them take little memory, and find it again in the pool.
+func TestSmallChunks(t *testing.T) {
+	var pool Pool
+	queues := make([]Queue, 1000)
+	for i := range queues {
+		queues[i] = NewQueue(&pool)
+	}
+	turn := func() {
+		for i := range queues {
+			queues[i].Push([]byte("answer"), addrOf(i), 0)
+		}
+		for i := range queues {
+			queues[i].Drop(1)
+		}
+	}
+	turn()
+	if pool.small.n != len(queues) || pool.large.n != 0 {
+		t.Errorf("%d small and %d large chunks for %d queues", pool.small.n, pool.large.n, len(queues))
+	}
+	if n := testing.AllocsPerRun(10, turn); n != 0 {
+		t.Errorf("%v allocations a turn", n)
+	}
 }
 
 // model is a queue as slices.
@@ -182,7 +211,7 @@ func TestQueueModel(t *testing.T) {
 		pick := func(t *rapid.T) *model { return &queues[rapid.IntRange(0, len(queues)-1).Draw(t, "queue")] }
 		size := rapid.OneOf(
 			rapid.IntRange(0, 64), rapid.IntRange(1000, 3000), rapid.IntRange(20_000, 35_000),
-			rapid.SampledFrom([]int{0, 65_507, 65_535, chunkBytes}),
+			rapid.SampledFrom([]int{0, 65_507, 65_535, largeChunkBytes}),
 		)
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
@@ -210,20 +239,22 @@ func TestQueueModel(t *testing.T) {
 				for i := range queues {
 					queues[i].check(t, live)
 				}
-				if free := freeChunks(t, &pool); free != pool.kept || free > keptChunks {
-					t.Fatalf("the pool has %d chunks and says %d", free, pool.kept)
+				if free := freeChunks(t, &pool); free != kept(&pool) || pool.large.n > keptLargeChunks {
+					t.Fatalf("the pool has %d chunks and says %d", free, kept(&pool))
 				}
-				for c := pool.free; c != nil; c = c.next {
-					if _, ok := live[c]; ok {
-						t.Fatalf("a chunk is in the pool and in use")
+				for _, first := range []*chunk{pool.small.first, pool.large.first} {
+					for c := first; c != nil; c = c.next {
+						if _, ok := live[c]; ok {
+							t.Fatalf("a chunk is in the pool and in use")
+						}
+						live[c] = 0
 					}
-					live[c] = 0
 				}
 				for c := range live {
 					seen[c] = true
 				}
 				for c := range seen { // only a full pool gives memory away
-					if _, ok := live[c]; !ok && pool.kept < keptChunks {
+					if _, ok := live[c]; !ok && pool.large.n < keptLargeChunks {
 						t.Fatalf("a chunk is lost")
 					} else if !ok {
 						delete(seen, c)

@@ -183,7 +183,7 @@ func TestFlushModel(t *testing.T) {
 		if total.Datagrams != len(wantSent) || total.Bytes != 3*len(wantSent) || total.Failed != len(wantFailed) || total.Calls != k.calls {
 			t.Fatalf("counted %+v; want %d sent, %d failed, %d calls", total, len(wantSent), len(wantFailed), k.calls)
 		}
-		if pool.kept == 0 && n > 0 {
+		if kept(&pool) == 0 && n > 0 {
 			t.Fatal("no memory came back")
 		}
 	})

@@ -9,7 +9,7 @@ type account[T any] struct {
 	in         *list[T] // nil while it stands in no list
 	credit     time.Duration
 	visited    uint64 // the tier's round of its last visit, counted from 1
-	free       bool   // neither given credit nor charged
+	exempt     bool   // neither given credit nor charged
 }
 
 // void ends a credit that was not used; debt stays.
@@ -17,12 +17,12 @@ func (a *account[T]) void() { a.credit = min(a.credit, 0) }
 
 // charge takes cost off; debt never exceeds maxDebt.
 func (a *account[T]) charge(cost, maxDebt time.Duration) {
-	if !a.free {
+	if !a.exempt {
 		a.credit = max(a.credit-cost, -maxDebt)
 	}
 }
 
-func (a *account[T]) solvent() bool { return a.free || a.credit > 0 }
+func (a *account[T]) solvent() bool { return a.exempt || a.credit > 0 }
 
 // list is a queue of accounts, linked through them, so that nothing is allocated and any can be taken out.
 type list[T any] struct {

@@ -34,11 +34,11 @@ func (l *Lane) NewSource(owner any) *Source {
 	return s
 }
 
-// SetFree takes the source out of the rule, or puts it back: a free source is visited once a round and
+// SetExempt takes the source out of the rule, or puts it back: a free source is visited once a round and
 // neither given credit nor charged. Its lane should hold no other.
-func (s *Source) SetFree(free bool) {
-	s.account.free = free
-	s.lane.account.free = free
+func (s *Source) SetExempt(free bool) {
+	s.account.exempt = free
+	s.lane.account.exempt = free
 }
 
 // Ring holds the ready sources.
@@ -85,15 +85,19 @@ func (r *Ring) beginRound() {
 // Inelastic reports an activity of length d that the ring does not govern.
 func (r *Ring) Inelastic(d time.Duration) { r.inelastic = max(r.inelastic, d) }
 
+// Made tells of a source that was made while the ring may be in the middle of a round: it has its first visit
+// in the next one. If each visit made the next source, and that went first as what is newly ready does, the
+// round would have no end.
+func (r *Ring) Made(s *Source) {
+	s.account.visited = s.lane.sources.round + 1
+	if s.lane.account.visited == 0 {
+		s.lane.account.visited = r.lanes.round + 1
+	}
+}
+
 // Ready puts a source in the ring. One that is there already stays where it is; one that is being
 // visited will not leave at the end of its visit; one that was removed stays out.
-func (r *Ring) Ready(s *Source) { r.enter(s, false) }
-
-// ReadyBehind is Ready for a source that a visit made: it waits for the next round. If each visit made the
-// next source and that went first, as what is newly ready does, the round would have no end.
-func (r *Ring) ReadyBehind(s *Source) { r.enter(s, true) }
-
-func (r *Ring) enter(s *Source, behind bool) {
+func (r *Ring) Ready(s *Source) {
 	switch {
 	case s.removed:
 		return
@@ -103,10 +107,10 @@ func (r *Ring) enter(s *Source, behind bool) {
 	case s.account.in != nil || s == s.lane.held:
 		return
 	}
-	s.lane.sources.enter(&s.account, behind)
+	s.lane.sources.enter(&s.account)
 	r.ready++
 	if s.lane != r.lane && s.lane.account.in == nil {
-		r.lanes.enter(&s.lane.account, behind)
+		r.lanes.enter(&s.lane.account)
 	}
 }
 
@@ -188,8 +192,8 @@ func (r *Ring) Open() bool {
 	return r.source.account.solvent() && r.source.lane.account.solvent()
 }
 
-// Free tells whether the visited source is outside the rule.
-func (r *Ring) Free() bool { return r.source.account.free }
+// Exempt tells whether the visited source is outside the rule.
+func (r *Ring) Exempt() bool { return r.source.account.exempt }
 
 // Credit is what the visited source may still spend; without meaning for a free one.
 func (r *Ring) Credit() time.Duration {
@@ -199,7 +203,7 @@ func (r *Ring) Credit() time.Duration {
 // Batch is how many units of the given cost the visited source should ask for: as many as its credit
 // pays, at least one and at most most. A cost that is not known yet counts as the least there is.
 func (r *Ring) Batch(most int, cost time.Duration) int {
-	if r.source.account.free {
+	if r.source.account.exempt {
 		return most
 	}
 	n := r.Credit() / max(cost, r.limits.MinCost)
@@ -228,7 +232,7 @@ func (r *Ring) End(more bool) {
 	case l.idle():
 		l.account.void()
 		r.lane = nil
-	case s.account.free || !l.account.solvent():
+	case s.account.exempt || !l.account.solvent():
 		r.lanes.again(&l.account)
 		r.lane = nil
 	}

@@ -107,7 +107,7 @@ func TestModel(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "free") {
 			s := new(Lane).NewSource("free")
-			s.SetFree(true)
+			s.SetExempt(true)
 			m.sources = append(m.sources, s)
 		}
 		t.Repeat(map[string]func(*rapid.T){

@@ -489,7 +489,7 @@ func TestFreeSource(t *testing.T) {
 		}
 		s := m.add(&lanes[3], "free", 0, always(5*ms))
 		m.visit = func(a *actor) {
-			equal(t, "free", m.ring.Free(), a == s)
+			equal(t, "free", m.ring.Exempt(), a == s)
 			if a != s {
 				m.order = append(m.order, a.name)
 				return
@@ -505,7 +505,7 @@ func TestFreeSource(t *testing.T) {
 		}
 		m.ready(others...)
 		if free {
-			s.SetFree(true)
+			s.SetExempt(true)
 			m.ready(s)
 		}
 		for range 500 {
@@ -529,7 +529,7 @@ func TestFreeSource(t *testing.T) {
 	}
 
 	// Back under the rule it is charged again. Out of it, what it owes does not matter.
-	s.SetFree(false)
+	s.SetExempt(false)
 	s.queue, s.callback, with.visit = endless, nil, nil
 	with.ready(s)
 	for visits := s.visits; s.visits == visits; {
@@ -538,7 +538,7 @@ func TestFreeSource(t *testing.T) {
 	if s.account.credit > -5*ms+limits.MinShare || s.lane.account.credit > -5*ms+limits.MinShare {
 		t.Errorf("back under the rule its credit is %v, its lane's %v", s.account.credit, s.lane.account.credit)
 	}
-	s.SetFree(true)
+	s.SetExempt(true)
 	for range 3 {
 		s.queue, s.visits = 1, 0
 		with.ready(s)
@@ -556,14 +556,17 @@ func TestChainOfNewSources(t *testing.T) {
 		r := NewRing(limits)
 		shared := new(Lane)
 		newSource := func() *Source {
-			if oneLane {
-				return shared.NewSource(nil)
+			lane := shared
+			if !oneLane {
+				lane = new(Lane)
 			}
-			return new(Lane).NewSource(nil)
+			s := lane.NewSource(nil)
+			r.Made(s)
+			return s
 		}
 		old := newSource()
 		r.Ready(old)
-		r.ReadyBehind(newSource())
+		r.Ready(newSource())
 		now, visits := time.Duration(0), 0
 		for range 1000 {
 			s := r.Next(now)
@@ -573,7 +576,7 @@ func TestChainOfNewSources(t *testing.T) {
 			if s == old {
 				visits++
 			} else {
-				r.ReadyBehind(newSource())
+				r.Ready(newSource())
 			}
 			now += 60
 			r.Charge(now, 1)

@@ -17,10 +17,9 @@ type tier[T any] struct {
 func (t *tier[T]) current() *list[T] { return &t.waiting[t.round&1] }
 func (t *tier[T]) next() *list[T]    { return &t.waiting[(t.round+1)&1] }
 
-// enter puts a member that became ready in its place: behind the round if that is asked for, or if it had
-// its visit in this one.
-func (t *tier[T]) enter(a *account[T], behind bool) {
-	if behind || a.visited == t.round+1 {
+// enter puts a member that became ready in its place.
+func (t *tier[T]) enter(a *account[T]) {
+	if a.visited == t.round+1 {
 		t.next().push(a)
 	} else {
 		t.fresh.push(a)

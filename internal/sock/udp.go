@@ -4,6 +4,7 @@ package sock
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"syscall"
 
@@ -71,7 +72,7 @@ func prepareUDP(k sys.Kernel, fd int, family sys.Family, local netip.AddrPort, o
 		if opt.value == 0 {
 			continue
 		}
-		if err := k.SetOption(fd, opt.id, opt.value); err != nil {
+		if err := k.SetOption(fd, opt.id, min(opt.value, math.MaxInt32)); err != nil {
 			return &Error{opt.name, err}
 		}
 	}
