@@ -84,7 +84,7 @@ func TestReportNamesTheSource(t *testing.T) {
 		}
 		l.AfterFunc(20*time.Second, func() { _ = l.Close() })
 		run(t, l)
-		wantReports(t, &log,
+		wantReports(t, &log, // weir:ports in memory they are given out in order
 			"source=timer took=1.5ms unreported=0",
 			`source="posted function" took=1.5ms unreported=0`,
 			`source="next-turn function" took=1.5ms unreported=0`,

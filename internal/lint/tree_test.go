@@ -51,7 +51,7 @@ func load(fsys fs.FS) (*tree, error) {
 			return err
 		case d.IsDir() && skipDir(p):
 			return fs.SkipDir
-		case !d.Type().IsRegular() || !isText(p):
+		case p == ".git", !d.Type().IsRegular(), !isText(p): // .git is a file in a linked work tree
 			return nil
 		}
 		src, err := fs.ReadFile(fsys, p)

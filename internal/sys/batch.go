@@ -17,10 +17,6 @@ const (
 	ControlTruncated                   // control messages were lost (MSG_CTRUNC); the payload is whole
 )
 
-// slotStagger keeps the first lines of neighbouring slots out of the same cache set: at a stride of
-// exactly 64 KiB all of them would compete for the eight ways of one.
-const slotStagger = 192
-
 // RecvBatch is a set of receive slots and what a Kernel needs to fill them in one call. Messages point
 // into the slots and are valid until the next Recv with the same batch.
 type RecvBatch struct {
@@ -32,11 +28,10 @@ type RecvBatch struct {
 // NewRecvBatch makes n slots of slotBytes each. They are one allocation that is never touched where no
 // datagram was written, so that its resident size follows the traffic, not the limit.
 func NewRecvBatch(n, slotBytes int) *RecvBatch {
-	stride := slotBytes + slotStagger
-	mem := make([]byte, n*stride)
+	mem := make([]byte, n*slotBytes)
 	b := &RecvBatch{Msgs: make([]Message, n), slots: make([][]byte, n)}
 	for i := range b.slots {
-		b.slots[i] = mem[i*stride : i*stride+slotBytes : i*stride+slotBytes]
+		b.slots[i] = mem[i*slotBytes : (i+1)*slotBytes : (i+1)*slotBytes]
 	}
 	b.native.init(b.slots)
 	return b

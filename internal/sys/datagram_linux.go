@@ -95,7 +95,7 @@ func (real) Send(fd int, b *SendBatch, from, to int) (int, error) {
 }
 
 // mmsg makes one batched call. It is a RawSyscall: the descriptor is non-blocking, and telling the
-// scheduler costs more than the short wait that a stop of the world may have for it (see docs/adr).
+// scheduler costs more than the short wait that a stop of the world may have for it (docs/adr/0005).
 func mmsg(trap uintptr, fd int, hdrs []mmsghdr) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(trap, uintptr(fd),
