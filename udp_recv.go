@@ -102,7 +102,8 @@ func (u *UDP) deliverBatch(got int) {
 // dearCopyBytes take about a microsecond to copy; what is less is not worth a look at the clock.
 const dearCopyBytes = 16 << 10
 
-// keep saves what a visit leaves of a batch, which is no more than the kernel's buffer held; a socket that was closed has discarded it.
+// keep saves what a visit leaves of a batch, which is no more than the kernel's buffer held; a socket that was
+// closed has discarded it.
 func (u *UDP) keep(msgs []sys.Message) {
 	u.undelivered = 0
 	if u.fd < 0 {
