@@ -384,3 +384,42 @@ func TestShareFollowsTimers(t *testing.T) {
 		})
 	}
 }
+
+// A chain of sockets, each opened by the last one's datagram, leaves a busy socket and posted functions their
+// visits: "A source has its first visit in the round after the one that it was made in."
+func TestChainsOfNewSockets(t *testing.T) {
+	inBubble(t, func(t *testing.T, net *memsys.Net) {
+		l := loopIn(t, net, Config{})
+		busy, posted, chained := 0, 0, 0
+		u := listen(t, l, Bound{}, func(u *UDP, d *Datagram) {
+			busy++
+			time.Sleep(10 * time.Microsecond)
+			_ = u.Send(d.Payload, u.LocalAddr())
+		})
+		sendNow(t, u, u.LocalAddr(), 2)
+		var again func()
+		again = func() { posted++; time.Sleep(10 * time.Microsecond); _ = l.Post(again) }
+		_ = l.Post(again)
+		var open func()
+		open = func() {
+			s := listen(t, l, Bound{}, func(u *UDP, _ *Datagram) {
+				chained++
+				time.Sleep(300 * time.Microsecond)
+				_ = u.Close()
+				if l.end.stage() == stageRunning {
+					open()
+				}
+			})
+			sendNow(t, s, s.LocalAddr(), 1)
+		}
+		for range 4 {
+			open()
+		}
+		runFor(t, l, 100*time.Millisecond)
+		for name, n := range map[string]int{"datagrams": busy, "posted functions": posted} {
+			if n < 100 {
+				t.Errorf("%d %s beside %d links of the chains in 100 ms", n, name, chained)
+			}
+		}
+	})
+}
