@@ -13,10 +13,15 @@ import (
 
 	"github.com/weirnet/weir/internal/memsys"
 	"github.com/weirnet/weir/internal/poll"
+	"github.com/weirnet/weir/internal/sys/systest"
 )
 
 // TestMain fails a run that leaves a goroutine or an open descriptor behind.
 func TestMain(m *testing.M) {
+	if err := systest.RefuseIfAsked(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if spec := os.Getenv(floodEnv); spec != "" {
 		if err := flood(spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -30,6 +30,8 @@ type UDP struct {
 
 	paused      bool
 	stopping    stopping
+	resting     bool // receives keep failing; a timer ends it
+	failures    int  // of receives in a row
 	failed      bool // the poller saw an error that no receive has returned yet
 	left        int  // while stopping: datagrams that may have been queued when it began
 	cost        costEstimate
@@ -38,10 +40,10 @@ type UDP struct {
 	undelivered int         // the rest of the batch that is being delivered
 	interest    poll.Interest
 
-	sends      batch.Queue
-	blocked    bool // the kernel takes no more; wait until writable
-	refused    bool // a Send was, for want of room; OnDrain is owed
-	sendFailed func(*batch.Datagram, error)
+	sends   batch.Queue
+	blocked bool // the kernel takes no more; wait until writable
+	refused bool // a Send was, for want of room; OnDrain is owed
+	hooks   batch.Hooks
 
 	atTurnEnd bool
 	flushDue  bool
@@ -138,7 +140,7 @@ func (l *Loop) openUDP(op string, local, peer netip.AddrPort, cfg UDPConfig, h U
 		loop: l, handler: h, bound: limits.bound, limits: limits, family: family, peer: sock.Unmap(peer), fd: fd,
 		kept: batch.NewQueue(&l.pool), sends: batch.NewQueue(&l.pool), interest: poll.Read,
 	}
-	u.sendFailed = u.lostSend
+	u.hooks = batch.Hooks{Lost: u.lostSend, Stale: u.report}
 	u.source = u.lane.NewSource(u)
 	l.ring.Made(u.source)
 	u.source.SetExempt(u.bound.exempt())
@@ -317,6 +319,7 @@ func (u *UDP) discardKept() {
 // stop is Close, once what the kernel holds for the socket has been delivered.
 func (u *UDP) stop() {
 	u.stopping = drainingReceives
+	u.resting = false
 	u.left = u.queuedAtMost()
 	u.Resume()
 }
@@ -329,13 +332,13 @@ func (u *UDP) ready(r poll.Ready) {
 	}
 	if r&(poll.Failed|poll.HungUp) != 0 {
 		u.failed = true
-		if u.paused {
+		if u.paused || u.resting {
 			// It cannot be masked, and a paused socket receives nothing that would clear it.
 			u.clearFailure()
 			return
 		}
 	}
-	if r&(poll.Readable|poll.Failed|poll.HungUp) != 0 && !u.paused {
+	if r&(poll.Readable|poll.Failed|poll.HungUp) != 0 && !u.paused && !u.resting {
 		u.loop.ring.Ready(u.source)
 	}
 }
@@ -382,7 +385,7 @@ func call(fn func(*UDP, error), u *UDP, err error) {
 // syncInterest tells the poller what changed since it was last told.
 func (u *UDP) syncInterest() {
 	var want poll.Interest
-	if !u.paused && u.stopping != drainingSends {
+	if !u.paused && !u.resting && u.stopping != drainingSends {
 		want |= poll.Read
 	}
 	if u.blocked {

@@ -54,7 +54,7 @@ func (u *UDP) visit() (more bool) {
 
 // receiving tells that datagrams may be delivered.
 func (u *UDP) receiving() bool {
-	return u.fd >= 0 && !u.paused && u.stopping != drainingSends && u.loop.end.stage() != stageClosing
+	return u.fd >= 0 && !u.paused && !u.resting && u.stopping != drainingSends && u.loop.end.stage() != stageClosing
 }
 
 // drainedBy tells whether a batch showed that the socket is empty. Under Share a short one is enough: what
@@ -75,6 +75,7 @@ func (u *UDP) drainedBy(got, asked int) bool {
 func (u *UDP) deliverBatch(got int) {
 	l := u.loop
 	msgs := l.recv.Msgs[:got]
+	u.failures = 0
 	bytes := 0
 	for i := range msgs {
 		bytes += len(msgs[i].Buf)
@@ -154,12 +155,48 @@ func (u *UDP) recvFailed(err error) (more bool) {
 		}
 	case batch.Dead:
 		u.close(u.opError("receive", netip.AddrPort{}, err))
+	case batch.Stale:
+		u.report(err)
+		return u.stopping == drainingReceives // the poller may see nothing of what is behind the error
 	default:
-		u.failed = false
-		u.counters.recvErrors.Add(1)
-		u.deferError(u.opError("receive", u.peer, err))
-		return u.stopping == drainingReceives // a Stop waits for what is behind the error, and the poller may see nothing there
+		u.report(err)
+		return u.receivingFails()
 	}
+	return false
+}
+
+// report tells of an error that the kernel had for the socket.
+func (u *UDP) report(err error) {
+	u.failed = false
+	u.counters.recvErrors.Add(1)
+	u.deferError(u.opError("receive", u.peer, err))
+}
+
+// A socket rests when this many receives in a row have failed, for longer and longer.
+const (
+	failuresBeforeRest = 8
+	shortestRest       = 10 * time.Millisecond
+	longestRest        = time.Second
+)
+
+// receivingFails counts receives that fail for other reasons than a report. What is queued stays readable, so
+// the poller would offer it again at once, for ever.
+func (u *UDP) receivingFails() (more bool) {
+	u.failures++
+	n := u.failures - failuresBeforeRest
+	switch {
+	case n < 0:
+		return true
+	case u.stopping == drainingReceives:
+		u.finishStop()
+		return false
+	}
+	u.resting = true
+	u.changed()
+	u.loop.AfterFunc(min(shortestRest<<min(n, 10), longestRest), func() {
+		u.resting = false
+		u.changed()
+	})
 	return false
 }
 
@@ -169,8 +206,7 @@ func (u *UDP) clearFailure() {
 	u.failed = false
 	pending, err := u.loop.kernel.GetOption(u.fd, sys.SocketError)
 	if err == nil && pending != 0 {
-		u.counters.recvErrors.Add(1)
-		u.deferError(u.opError("receive", u.peer, syscall.Errno(pending)))
+		u.report(syscall.Errno(pending))
 	}
 }
 

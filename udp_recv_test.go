@@ -759,3 +759,67 @@ func TestUDPPanicInBatch(t *testing.T) {
 		})
 	}
 }
+
+// refusing is a kernel that cannot receive for a while.
+type refusing struct {
+	sys.Kernel
+	err   error // nil: it can again
+	calls int
+}
+
+func (k *refusing) Recv(fd int, b *sys.RecvBatch, n int) (int, error) {
+	if k.calls++; k.err != nil {
+		return 0, k.err
+	}
+	return k.Kernel.Recv(fd, b, n)
+}
+
+// TestUDPReceiveKeepsFailing: a receive that fails each time, with a datagram queued, keeps no processor busy;
+// when it works again, what was queued is delivered within a second.
+func TestUDPReceiveKeepsFailing(t *testing.T) {
+	for _, err := range []error{syscall.ENOMEM, syscall.EPERM, syscall.ENOSYS, syscall.EIO} {
+		t.Run(err.Error(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, net *memsys.Net) {
+				backend := net.Backend()
+				k := &refusing{Kernel: backend.Kernel, err: err}
+				backend.Kernel = k
+				l := newLoop(t, Config{Kernel: NewKernel(backend)})
+				told := 0
+				var back time.Time
+				u, listenErr := l.ListenUDP(loopback4, UDPConfig{}, UDPHandler{
+					OnDatagram: func(*UDP, *Datagram) {
+						if late := time.Since(back); late > time.Second {
+							t.Errorf("it came %v after receiving worked again", late)
+						}
+						_ = l.Close()
+					},
+					OnError: func(*UDP, error) { told++ },
+				})
+				if listenErr != nil {
+					t.Fatal(listenErr)
+				}
+				sendNow(t, u, u.LocalAddr(), 1)
+				l.AfterFunc(10*time.Second, func() {
+					if k.calls > 40 || told != k.calls {
+						t.Errorf("%d receives and %d calls of OnError in 10 s", k.calls, told)
+					}
+					k.err, back = nil, time.Now()
+				})
+				run(t, l)
+			})
+		})
+	}
+}
+
+// A Stop does not wait for a socket that cannot be read.
+func TestUDPStopWhereReceiveFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, net *memsys.Net) {
+		backend := net.Backend()
+		backend.Kernel = &refusing{Kernel: backend.Kernel, err: syscall.ENOMEM}
+		l := newLoop(t, Config{Kernel: NewKernel(backend)})
+		u := listen(t, l, Bound{}, func(*UDP, *Datagram) { t.Error("a datagram") })
+		sendNow(t, u, u.LocalAddr(), 1)
+		l.AfterFunc(time.Millisecond, func() { l.Stop(-1) })
+		run(t, l)
+	})
+}

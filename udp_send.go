@@ -100,7 +100,7 @@ func (u *UDP) flush() {
 		return
 	}
 	l := u.loop
-	sent := batch.Flush(l.kernel, u.fd, l.send, &u.sends, u.sendFailed)
+	sent := batch.Flush(l.kernel, u.fd, l.send, &u.sends, &u.hooks)
 	u.counters.sendCalls.Add(uint64(sent.Calls))
 	u.counters.sent.Add(uint64(sent.Datagrams))
 	u.counters.sentBytes.Add(uint64(sent.Bytes))

@@ -649,3 +649,39 @@ func TestUDPStopSends(t *testing.T) {
 		})
 	}
 }
+
+// What the kernel reports of an earlier datagram costs the next one nothing: the first that is sent after the
+// peer is back arrives.
+func TestUDPStaleError(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, k *Kernel) {
+		l := newLoop(t, Config{Kernel: k})
+		peer := listen(t, l, Bound{}, nil)
+		var reports []error
+		u, err := l.DialUDP(netip.AddrPort{}, peer.LocalAddr(), UDPConfig{}, UDPHandler{
+			OnError: func(_ *UDP, err error) { reports = append(reports, err) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Pause() // so that it is a send that meets the error, and no receive
+		_ = peer.Close()
+		mustSend(t, u, "to nobody", netip.AddrPort{})
+		u.flush()
+		got := 0
+		if _, err = l.ListenUDP(peer.LocalAddr(), UDPConfig{}, UDPHandler{OnDatagram: func(*UDP, *Datagram) {
+			if got++; got == 2 {
+				l.NextTurn(func() { _ = l.Close() })
+			}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		mustSend(t, u, "first", netip.AddrPort{})
+		mustSend(t, u, "second", netip.AddrPort{})
+		u.flush()
+		run(t, l)
+		s := u.Stats()
+		if len(reports) != 1 || !errors.Is(reports[0], syscall.ECONNREFUSED) || s.SendLost != 0 || s.Sent != 3 || s.ReceiveErrors != 1 {
+			t.Errorf("reports %v; %d sent, %d lost, %d receive errors", reports, s.Sent, s.SendLost, s.ReceiveErrors)
+		}
+	})
+}

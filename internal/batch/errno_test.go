@@ -16,19 +16,21 @@ func TestClasses(t *testing.T) {
 	}{
 		{syscall.EAGAIN, Wait, Wait},
 		{syscall.EWOULDBLOCK, Wait, Wait},
-		{syscall.EMSGSIZE, Size, Lost},
+		{syscall.EMSGSIZE, Size, Stale},
 
 		{syscall.EPERM, Lost, Lost},
 		{syscall.ENOBUFS, Lost, Lost},
 		{syscall.ENOMEM, Lost, Lost},
-		{syscall.ENETUNREACH, Lost, Lost},
-		{syscall.EHOSTUNREACH, Lost, Lost},
-		{syscall.ECONNREFUSED, Lost, Lost},
+		{syscall.ENETUNREACH, Stale, Stale},
+		{syscall.EHOSTUNREACH, Stale, Stale},
+		{syscall.ECONNREFUSED, Stale, Stale},
 		{syscall.ENETDOWN, Lost, Lost},
-		{syscall.EHOSTDOWN, Lost, Lost},
+		{syscall.EHOSTDOWN, Stale, Stale},
 		{syscall.EADDRNOTAVAIL, Lost, Lost},
 		{syscall.ENODEV, Lost, Lost},
-		{syscall.EPROTO, Lost, Lost},
+		{syscall.EPROTO, Stale, Stale},
+		{syscall.ENOPROTOOPT, Stale, Stale},
+		{syscall.EOPNOTSUPP, Stale, Stale},
 		{syscall.EIO, Lost, Lost},
 		{syscall.ETIMEDOUT, Lost, Lost},
 		{syscall.Errno(9999), Lost, Lost},    // one that nobody has listed
@@ -58,7 +60,7 @@ func TestClasses(t *testing.T) {
 
 func TestClassText(t *testing.T) {
 	t.Parallel()
-	for class, want := range map[Class]string{Wait: "wait", Size: "size", Lost: "lost", Caller: "caller", Dead: "dead", 0: ""} {
+	for class, want := range map[Class]string{Wait: "wait", Stale: "stale", Size: "size", Lost: "lost", Caller: "caller", Dead: "dead", 0: ""} {
 		if got := class.String(); got != want {
 			t.Errorf("class %d is %q, want %q", class, got, want)
 		}

@@ -17,6 +17,7 @@ type scripted struct {
 	atOnce  int            // at most so many a call; 0: any
 	room    int            // EAGAIN after so many; negative: never
 	dead    int            // EBADF from this call on, counted from 1; 0: never
+	once    map[byte]error // answered when the datagram is the first of a call, and forgotten
 	calls   int
 	sent    []byte // first bytes
 	unasked func(string)
@@ -36,6 +37,10 @@ func (k *scripted) Send(fd int, b *sys.SendBatch, from, to int) (int, error) {
 		err := k.refuse[b.Msgs[i].Buf[0]]
 		if k.room == 0 {
 			err = syscall.EAGAIN
+		}
+		if once := k.once[b.Msgs[i].Buf[0]]; once != nil && i == from {
+			delete(k.once, b.Msgs[i].Buf[0])
+			err = once
 		}
 		if err != nil && i == from {
 			return 0, err
@@ -64,7 +69,7 @@ func span(from, to int) (b []byte) {
 
 func TestFlush(t *testing.T) {
 	t.Parallel()
-	refused := syscall.ECONNREFUSED
+	refused, stale := syscall.EPERM, syscall.ECONNREFUSED
 	for _, row := range []struct {
 		name   string
 		queued int
@@ -73,6 +78,7 @@ func TestFlush(t *testing.T) {
 		sent   []byte
 		failed []byte
 		left   int
+		stale  int // reports about earlier datagrams
 	}{
 		{name: "nothing", kernel: scripted{room: -1}},
 		{name: "one call", queued: 8, kernel: scripted{room: -1},
@@ -101,6 +107,15 @@ func TestFlush(t *testing.T) {
 			want: Sent{Calls: 1, Dead: syscall.EBADF}, left: 5},
 		{name: "dead in the middle", queued: 20, kernel: scripted{room: -1, dead: 2},
 			want: Sent{Calls: 2, Datagrams: 8, Bytes: 24, Dead: syscall.EBADF}, sent: span(0, 8), left: 12},
+		{name: "a stale error costs no datagram", queued: 3, kernel: scripted{room: -1, once: map[byte]error{0: stale}},
+			want: Sent{Calls: 2, Datagrams: 3, Bytes: 9}, sent: span(0, 3), stale: 1},
+		{name: "one that stays is the datagram's own", queued: 3, kernel: scripted{room: -1, refuse: map[byte]error{0: stale}},
+			want: Sent{Calls: 3, Datagrams: 2, Bytes: 6, Failed: 1}, sent: span(1, 3), failed: []byte{0}},
+		{name: "a stale error before one of the datagram's", queued: 2,
+			kernel: scripted{room: -1, once: map[byte]error{0: stale}, refuse: map[byte]error{0: refused}},
+			want:   Sent{Calls: 3, Datagrams: 1, Bytes: 3, Failed: 1}, sent: span(1, 2), failed: []byte{0}, stale: 1},
+		{name: "a stale error, then full", queued: 2, kernel: scripted{room: 0, once: map[byte]error{0: stale}},
+			want: Sent{Calls: 2, Blocked: true}, left: 2, stale: 1},
 		{name: "all fail", queued: 20, kernel: scripted{room: -1, refuse: refuseAll(20, syscall.EMSGSIZE)},
 			want: Sent{Calls: 20, Failed: 20}, failed: span(0, 20)},
 	} {
@@ -112,12 +127,23 @@ func TestFlush(t *testing.T) {
 			k := row.kernel
 			k.unasked = func(s string) { t.Error(s) }
 			var failed []byte
-			got := Flush(&k, 7, sys.NewSendBatch(8), &q, func(d *Datagram, err error) {
-				if n := d.Payload[0]; err != k.refuse[n] || d.Addr != addrOf(int(n)) {
-					t.Errorf("datagram %d for %v failed with %v", n, d.Addr, err)
-				}
-				failed = append(failed, d.Payload[0])
+			reports := 0
+			got := Flush(&k, 7, sys.NewSendBatch(8), &q, &Hooks{
+				Lost: func(d *Datagram, err error) {
+					if n := d.Payload[0]; err != k.refuse[n] || d.Addr != addrOf(int(n)) {
+						t.Errorf("datagram %d for %v failed with %v", n, d.Addr, err)
+					}
+					failed = append(failed, d.Payload[0])
+				},
+				Stale: func(err error) {
+					if reports++; err != stale {
+						t.Errorf("the report is %v", err)
+					}
+				},
 			})
+			if reports != row.stale {
+				t.Errorf("%d reports, want %d", reports, row.stale)
+			}
 			if got != row.want {
 				t.Errorf("Flush: %+v, want %+v", got, row.want)
 			}
@@ -160,7 +186,10 @@ func TestFlushModel(t *testing.T) {
 		total := Sent{}
 		for q.Len() > 0 {
 			k.room = rapid.IntRange(1, 50).Draw(t, "room")
-			s := Flush(&k, 7, scratch, &q, func(d *Datagram, _ error) { failed = append(failed, d.Payload[0]) })
+			s := Flush(&k, 7, scratch, &q, &Hooks{
+				Lost:  func(d *Datagram, _ error) { failed = append(failed, d.Payload[0]) },
+				Stale: func(error) { t.Fatal("no error was stale") },
+			})
 			if s.Blocked != (q.Len() > 0) || s.Dead != nil {
 				t.Fatalf("%+v with %d left", s, q.Len())
 			}

@@ -3,7 +3,6 @@
 package sys
 
 import (
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -38,8 +37,8 @@ func (b *recvNative) init(slots [][]byte) {
 	}
 }
 
-func (real) Recv(fd int, b *RecvBatch, n int) (int, error) {
-	got, err := mmsg(unix.SYS_RECVMMSG, fd, b.native.hdrs[:n])
+func (s *real) Recv(fd int, b *RecvBatch, n int) (int, error) {
+	got, err := s.recv(fd, b.native.hdrs[:n])
 	for i := range got {
 		h := &b.native.hdrs[i]
 		m := &b.Msgs[i]
@@ -79,7 +78,7 @@ func (b *sendNative) init(n int) {
 	}
 }
 
-func (real) Send(fd int, b *SendBatch, from, to int) (int, error) {
+func (s *real) Send(fd int, b *SendBatch, from, to int) (int, error) {
 	for i := from; i < to; i++ {
 		m := &b.Msgs[i]
 		b.native.iovs[i].Base = unsafe.SliceData(m.Buf)
@@ -91,22 +90,5 @@ func (real) Send(fd int, b *SendBatch, from, to int) (int, error) {
 			h.Name = nil
 		}
 	}
-	return mmsg(unix.SYS_SENDMMSG, fd, b.native.hdrs[from:to])
-}
-
-// mmsg makes one batched call. It is a RawSyscall: the descriptor is non-blocking, and telling the
-// scheduler costs more than the short wait that a stop of the world may have for it (docs/adr/0005).
-func mmsg(trap uintptr, fd int, hdrs []mmsghdr) (int, error) {
-	for {
-		n, _, errno := unix.RawSyscall6(trap, uintptr(fd),
-			uintptr(unsafe.Pointer(unsafe.SliceData(hdrs))), uintptr(len(hdrs)), 0, 0, 0)
-		switch errno {
-		case 0:
-			return int(n), nil
-		case syscall.EINTR:
-			continue
-		default:
-			return 0, errno
-		}
-	}
+	return s.send(fd, b.native.hdrs[from:to])
 }

@@ -19,7 +19,7 @@ const (
 
 // MemInfo asks SO_MEMINFO (Linux 4.12), which names the drops at once; SO_RXQ_OVFL would tell only with
 // the next datagram that gets through.
-func (real) MemInfo(fd int) (MemInfo, error) {
+func (s *real) MemInfo(fd int) (MemInfo, error) {
 	var vars [memVars]uint32
 	size := uint32(unsafe.Sizeof(vars))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,

@@ -9,12 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New returns the kernel of this machine.
-func New() Kernel { return real{} }
+// New returns the kernel of this machine. It learns which batched calls the system refuses.
+func New() Kernel { return &real{} }
 
-type real struct{}
+type real struct {
+	recvmmsg, sendmmsg latch
+	behind             errorsBehind
+}
 
-func (real) Socket(f Family, k Kind) (int, error) {
+func (s *real) Socket(f Family, k Kind) (int, error) {
 	var family int
 	switch f {
 	case IPv4:
@@ -35,11 +38,11 @@ func (real) Socket(f Family, k Kind) (int, error) {
 	}
 }
 
-func (real) Bind(fd int, addr netip.AddrPort) error {
+func (s *real) Bind(fd int, addr netip.AddrPort) error {
 	return unix.Bind(fd, toSockaddr(addr))
 }
 
-func (real) Connect(fd int, addr netip.AddrPort) error {
+func (s *real) Connect(fd int, addr netip.AddrPort) error {
 	if !addr.IsValid() {
 		return dissolve(fd)
 	}
@@ -50,19 +53,20 @@ func (real) Connect(fd int, addr netip.AddrPort) error {
 	}
 }
 
-func (real) LocalAddr(fd int) (netip.AddrPort, error) {
+func (s *real) LocalAddr(fd int) (netip.AddrPort, error) {
 	sa, err := unix.Getsockname(fd)
 	return fromSockaddr(sa), err
 }
 
-func (real) RemoteAddr(fd int) (netip.AddrPort, error) {
+func (s *real) RemoteAddr(fd int) (netip.AddrPort, error) {
 	sa, err := unix.Getpeername(fd)
 	return fromSockaddr(sa), err
 }
 
 // Close does not retry EINTR: Linux has freed the descriptor by then (close(2)), and its number may be
 // another's already.
-func (real) Close(fd int) error {
+func (s *real) Close(fd int) error {
+	_ = s.behind.take(fd)
 	if err := unix.Close(fd); err != unix.EINTR {
 		return err
 	}
@@ -80,12 +84,12 @@ var optionNames = [...]struct{ level, name int }{
 	SocketError: {unix.SOL_SOCKET, unix.SO_ERROR},
 }
 
-func (real) SetOption(fd int, o Option, value int) error {
+func (s *real) SetOption(fd int, o Option, value int) error {
 	n := optionNames[o]
 	return unix.SetsockoptInt(fd, n.level, n.name, value)
 }
 
-func (real) GetOption(fd int, o Option) (int, error) {
+func (s *real) GetOption(fd int, o Option) (int, error) {
 	n := optionNames[o]
 	return unix.GetsockoptInt(fd, n.level, n.name)
 }
