@@ -51,8 +51,8 @@ func TestBoundDefault(t *testing.T) {
 					return b
 				}
 				l := newLoop(t, Config{Kernel: k, Bound: parse(row.loop)})
-				if u := listen(t, l, parse(row.socket), nil); u.bound.String() != row.want {
-					t.Errorf("the socket's bound is %v, want %s", u.bound, row.want)
+				if u := listen(t, l, parse(row.socket), nil); u.limits.bound.String() != row.want {
+					t.Errorf("the socket's bound is %v, want %s", u.limits.bound, row.want)
 				}
 			})
 		})

@@ -15,7 +15,7 @@ import (
 // It ends in one of three ways. The socket is empty. It failed. Or it stopped on its bound, and then it has
 // seen neither: it stays ready, and nothing is to be concluded.
 func (u *UDP) visit() (more bool) {
-	most := u.bound.most()
+	most := u.limits.bound.most()
 	for most > 0 && u.loop.ring.Open() && !u.loop.stopDue() {
 		if !u.receiving() {
 			return false
@@ -61,7 +61,7 @@ func (u *UDP) receiving() bool {
 // comes later makes the socket ready again, and a receive that would only answer EAGAIN is saved. The other
 // bounds go on to the EAGAIN, as the loops do that they stand for.
 func (u *UDP) drainedBy(got, asked int) bool {
-	short := got < asked && u.bound.kind == boundShare
+	short := got < asked && u.limits.bound.kind == boundShare
 	if u.stopping == drainingReceives {
 		if u.left -= got; short || u.left <= 0 {
 			u.finishStop()
@@ -208,44 +208,4 @@ func (u *UDP) clearFailure() {
 	if err == nil && pending != 0 {
 		u.report(syscall.Errno(pending))
 	}
-}
-
-// finishStop closes a socket that a Stop waited for, or stops reading it where sends still wait for the
-// kernel.
-func (u *UDP) finishStop() {
-	if u.kept.Len() > 0 {
-		return
-	}
-	u.flush()
-	if u.fd >= 0 && u.sends.Len() > 0 {
-		u.stopping = drainingSends
-		u.changed()
-		return
-	}
-	u.close(nil)
-}
-
-// minTruesize is less than the kernel charges for any datagram it queues (Linux: 768 and more).
-const minTruesize = 512
-
-// queuedAtMost is a number of datagrams that the kernel cannot hold more of.
-func (u *UDP) queuedAtMost() int {
-	limit, err := u.loop.kernel.GetOption(u.fd, sys.RecvBuffer)
-	if err != nil {
-		return 0
-	}
-	return limit/minTruesize + 1
-}
-
-// costEstimate is what a datagram costs, receive call included. It only sizes the next receive call; what is
-// charged is measured. One sample moves it little, as a pre-emption may be in it: an estimate that is too
-// low for a while only means that datagrams are kept.
-type costEstimate struct{ perDatagram time.Duration }
-
-func (c *costEstimate) learn(took time.Duration, datagrams int) {
-	if datagrams == 0 {
-		return
-	}
-	sample := min(took/time.Duration(datagrams), 4*max(c.perDatagram, minCost))
-	c.perDatagram += (sample - c.perDatagram) / 4
 }

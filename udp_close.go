@@ -1,0 +1,98 @@
+package weir
+
+import "github.com/weirnet/weir/internal/sys"
+
+// stopping is how far a socket is on the way to its end by a Stop.
+type stopping uint8
+
+const (
+	notStopping      stopping = iota
+	drainingReceives          // what the kernel has queued is being delivered
+	drainingSends             // it was; what is queued here waits for the kernel
+)
+
+// Close closes the socket. What was sent before goes out first, as far as the kernel takes it at once.
+// The descriptor is closed and its port free when Close returns. OnClose follows, after OnError for what the
+// kernel refused; what it did not take at once is counted in Stats as Unsent.
+//
+//   - Errors: ErrClosed when it is closed already.
+func (u *UDP) Close() error {
+	if u.fd < 0 {
+		return ErrClosed
+	}
+	u.close(nil)
+	return nil
+}
+
+func (u *UDP) close(why error) {
+	if u.fd < 0 {
+		return
+	}
+	l := u.loop
+	u.flushAtOnce()
+	if u.fd < 0 {
+		return // the flush found the socket dead and closed it
+	}
+	u.discardKept()
+	u.counters.unsent.Add(uint64(u.sends.Len()))
+	u.sends.Drop(u.sends.Len())
+	l.stats.closing(u)
+	l.table.remove(u.token)
+	l.ring.Remove(u.source)
+	_ = l.poller.Remove(u.fd) // before close: a duplicate of the descriptor would keep it registered
+	u.fdMu.Lock()
+	fd := u.fd
+	u.fd = -1
+	u.fdMu.Unlock()
+	_ = l.kernel.Close(fd)
+	u.closeErr, u.closeDue = why, true
+	u.flushDue, u.drained = false, false
+	l.turnEnd.add(u)
+}
+
+// discardKept gives up what was not delivered. The datagram that a callback holds now was; its memory stays
+// until the callback returns.
+func (u *UDP) discardKept() {
+	discarded := u.undelivered + u.kept.Len()
+	if u.lent {
+		discarded--
+	} else {
+		u.kept.Drop(u.kept.Len())
+	}
+	u.counters.discarded.Add(uint64(discarded))
+}
+
+// stop is Close, once what the kernel holds for the socket has been delivered.
+func (u *UDP) stop() {
+	u.stopping = drainingReceives
+	u.resting = false
+	u.left = u.queuedAtMost()
+	u.Resume()
+}
+
+// finishStop closes a socket that a Stop waited for, or stops reading it where sends still wait for the
+// kernel.
+func (u *UDP) finishStop() {
+	if u.kept.Len() > 0 {
+		return
+	}
+	u.flush()
+	if u.fd >= 0 && u.sends.Len() > 0 {
+		u.stopping = drainingSends
+		u.changed()
+		return
+	}
+	u.close(nil)
+}
+
+// minTruesize is less than the kernel charges for any datagram it queues (Linux: 768 and more).
+const minTruesize = 512
+
+// queuedAtMost is a number of datagrams that the kernel cannot hold more of.
+func (u *UDP) queuedAtMost() int {
+	limit, err := u.loop.kernel.GetOption(u.fd, sys.RecvBuffer)
+	if err != nil {
+		return 0
+	}
+	return limit/minTruesize + 1
+}

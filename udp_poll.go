@@ -1,0 +1,104 @@
+package weir
+
+import (
+	"net/netip"
+
+	"github.com/weirnet/weir/internal/poll"
+)
+
+// ready is called with what the poller saw.
+func (u *UDP) ready(r poll.Ready) {
+	if r&poll.Writable != 0 && u.blocked {
+		u.blocked, u.flushDue = false, true
+		u.changed()
+	}
+	if r&(poll.Failed|poll.HungUp) != 0 {
+		u.failed = true
+		if u.paused || u.resting {
+			// It cannot be masked, and a paused socket receives nothing that would clear it.
+			u.clearFailure()
+			return
+		}
+	}
+	if r&(poll.Readable|poll.Failed|poll.HungUp) != 0 && !u.paused && !u.resting {
+		u.loop.ring.Ready(u.source)
+	}
+}
+
+// changed puts what the socket asks of the poller in order at the end of the turn.
+func (u *UDP) changed() {
+	if u.fd >= 0 {
+		u.loop.turnEnd.add(u)
+	}
+}
+
+// endTurn flushes what is queued, then runs one callback that was put off.
+func (u *UDP) endTurn() (more bool) {
+	if u.fd >= 0 && u.flushDue {
+		u.flush()
+	}
+	if u.stopping == drainingSends && u.sends.Len() == 0 {
+		u.close(nil)
+	}
+	if u.fd >= 0 {
+		u.syncInterest()
+	}
+	switch {
+	case u.errors.len() > 0:
+		call(u.handler.OnError, u, u.errors.pop())
+	case u.drained:
+		u.drained = false
+		if u.handler.OnDrain != nil {
+			u.handler.OnDrain(u)
+		}
+	case u.closeDue:
+		u.closeDue = false
+		call(u.handler.OnClose, u, u.closeErr)
+	}
+	return u.errors.len() > 0 || u.drained || u.closeDue
+}
+
+func call(fn func(*UDP, error), u *UDP, err error) {
+	if fn != nil {
+		fn(u, err)
+	}
+}
+
+// syncInterest tells the poller what changed since it was last told.
+func (u *UDP) syncInterest() {
+	var want poll.Interest
+	if !u.paused && !u.resting && u.stopping != drainingSends {
+		want |= poll.Read
+	}
+	if u.blocked {
+		want |= poll.Write
+	}
+	if want == u.interest {
+		return
+	}
+	if err := u.loop.poller.Modify(u.fd, want, u.token); err != nil {
+		u.close(u.opError("poll", netip.AddrPort{}, err))
+		return
+	}
+	u.interest = want
+}
+
+func (u *UDP) inTurnEnd() *bool { return &u.atTurnEnd }
+func (u *UDP) name() string     { return "udp " + u.local.String() }
+
+// maxErrors is how many errors wait for OnError; more are counted only.
+const maxErrors = 16
+
+func (u *UDP) deferError(err error) {
+	if u.errors.len() < maxErrors {
+		u.errors.push(err)
+		u.loop.turnEnd.add(u)
+	}
+}
+
+func (u *UDP) opError(op string, addr netip.AddrPort, err error) error {
+	if err == ErrClosed {
+		return err
+	}
+	return &OpError{Op: op, Net: "udp", Source: u.local, Addr: addr, Err: err}
+}
