@@ -144,8 +144,13 @@ func (u *UDP) deliver(payload []byte, source netip.AddrPort, flags sys.Flags) {
 
 // recvFailed handles the error of a receive; the socket has no more for this visit.
 func (u *UDP) recvFailed(err error) (more bool) {
-	u.loop.charge(1)
-	switch batch.RecvClass(err) {
+	class := batch.RecvClass(err)
+	if class == batch.Wait {
+		u.loop.charge(0)
+	} else {
+		u.loop.charge(1)
+	}
+	switch class {
 	case batch.Wait:
 		if u.failed {
 			u.clearFailure()

@@ -15,6 +15,14 @@ type account[T any] struct {
 // void ends a credit that was not used; debt stays.
 func (a *account[T]) void() { a.credit = min(a.credit, 0) }
 
+// leave is void for a member that goes; idle says that its visit found nothing to do.
+func (a *account[T]) leave(idle bool) {
+	a.void()
+	if idle {
+		a.visited = 0
+	}
+}
+
 // charge takes cost off; debt never exceeds maxDebt.
 func (a *account[T]) charge(cost, maxDebt time.Duration) {
 	if !a.exempt {

@@ -52,9 +52,11 @@ type Ring struct {
 	ready     int
 
 	// The visit in progress. A lane's outlasts that of one source, and the end of a turn.
-	lane   *Lane
-	source *Source
-	mark   time.Duration // up to here time has been charged
+	lane      *Lane
+	source    *Source
+	mark      time.Duration // up to here time has been charged
+	units     int           // charged in this visit
+	laneUnits int           // and in that of the lane
 }
 
 // NewRing makes an empty ring.
@@ -151,10 +153,10 @@ func (r *Ring) Next(now time.Duration) *Source {
 			if a == nil {
 				return nil
 			}
-			r.lane = a.owner
+			r.lane, r.laneUnits = a.owner, 0
 		}
 		if s := r.lane.next(r.q); s != nil {
-			r.source, r.mark, r.began = s, now, true
+			r.source, r.mark, r.units, r.began = s, now, 0, true
 			return s
 		}
 		r.lane.account.void()
@@ -181,6 +183,8 @@ func (l *Lane) next(q time.Duration) *Source {
 func (r *Ring) Charge(now time.Duration, units int) time.Duration {
 	took := now - r.mark
 	r.mark = now
+	r.units += units
+	r.laneUnits += units
 	cost := min(max(took, time.Duration(units)*r.limits.MinCost), r.limits.MaxDebt)
 	r.source.account.charge(cost, r.limits.MaxDebt)
 	r.source.lane.account.charge(cost, r.limits.MaxDebt)
@@ -195,7 +199,7 @@ func (r *Ring) Open() bool {
 // Exempt tells whether the visited source is outside the rule.
 func (r *Ring) Exempt() bool { return r.source.account.exempt }
 
-// Credit is what the visited source may still spend; without meaning for a free one.
+// Credit is what the visited source may still spend; without meaning for an exempt one.
 func (r *Ring) Credit() time.Duration {
 	return min(r.source.account.credit, r.source.lane.account.credit)
 }
@@ -213,7 +217,8 @@ func (r *Ring) Batch(most int, cost time.Duration) int {
 // Spent is the part of the visit that is not charged yet.
 func (r *Ring) Spent(now time.Duration) time.Duration { return now - r.mark }
 
-// End ends the visit; more says that the source has work left.
+// End ends the visit; more says that the source has work left. A visit in which nothing was found to do was
+// none: the source can still have one in this round.
 func (r *Ring) End(more bool) {
 	s, l := r.source, r.lane
 	r.source = nil
@@ -221,7 +226,7 @@ func (r *Ring) End(more bool) {
 	s.again = false
 	switch {
 	case !more:
-		s.account.void()
+		s.account.leave(r.units == 0)
 		r.ready--
 	case s.account.credit > 0 && !l.account.solvent():
 		l.held = s
@@ -230,7 +235,7 @@ func (r *Ring) End(more bool) {
 	}
 	switch {
 	case l.idle():
-		l.account.void()
+		l.account.leave(r.laneUnits == 0)
 		r.lane = nil
 	case s.account.exempt || !l.account.solvent():
 		r.lanes.again(&l.account)

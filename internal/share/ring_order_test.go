@@ -587,3 +587,52 @@ func TestChainOfNewSources(t *testing.T) {
 		}
 	}
 }
+
+// A visit that found nothing was none: a source that comes back in the same round still goes first.
+func TestEmptyVisit(t *testing.T) {
+	t.Parallel()
+	for _, oneLane := range []bool{false, true} {
+		r := NewRing(Limits{MinShare: 50, MaxShare: 2000, MaxDebt: 10_000, MinCost: 1})
+		shared := new(Lane)
+		newSource := func() *Source {
+			if oneLane {
+				return shared.NewSource(nil)
+			}
+			return new(Lane).NewSource(nil)
+		}
+		quiet := newSource()
+		now := time.Duration(0)
+		visit := func(units int, more bool) *Source {
+			s := r.Next(now)
+			if s == nil { // a round is over
+				s = r.Next(now)
+			}
+			now += 3
+			if units > 0 {
+				now += 60 // all of the credit
+			}
+			r.Charge(now, units)
+			r.End(more)
+			return s
+		}
+		for range 10 {
+			r.Ready(newSource())
+		}
+		for range 12 { // a round, and into the next one
+			visit(1, true)
+		}
+		r.Ready(quiet)
+		if visit(0, false) != quiet {
+			t.Fatalf("one lane %t: the quiet source is newly ready, and not first", oneLane)
+		}
+		visit(1, true)
+		r.Ready(quiet)
+		if visit(1, false) != quiet {
+			t.Errorf("one lane %t: after an empty visit the source waits for the round", oneLane)
+		}
+		r.Ready(quiet)
+		if visit(1, true) == quiet {
+			t.Errorf("one lane %t: it had its visit, and another in the same round", oneLane)
+		}
+	}
+}
