@@ -22,7 +22,7 @@ type Loop struct {
 	// Loop only.
 	now       time.Duration // the last reading of the clock
 	turnSeq   uint64        // timers armed before this turn have a lower number
-	waited    time.Duration // in this turn
+	waited    time.Duration // in this turn, for events or for other goroutines
 	polled    time.Duration // when the poller was last asked
 	yielded   time.Duration // when other goroutines last had their chance
 	ran       bool          // a callback ran since then
@@ -259,10 +259,13 @@ func (l *Loop) endTurn() {
 	}
 }
 
+// yield lets other goroutines run; that time is not the turn's.
 func (l *Loop) yield() {
+	before := l.now
 	runtime.Gosched()
 	l.ran = false
 	l.now = l.clock()
+	l.waited += l.now - before
 	l.yielded = l.now
 }
 
