@@ -269,10 +269,11 @@ func (l *Loop) yield() {
 	l.yielded = l.now
 }
 
-// charge ends a callback of the visited source: the time since the last charge is its cost.
+// charge ends a callback of the visited source, or, with no unit, what it did without one: the time since the
+// last charge is its cost.
 func (l *Loop) charge(units int) {
 	l.now = l.clock()
-	l.ran = true
+	l.ran = l.ran || units > 0
 	if took := l.ring.Charge(l.now, units); took > l.cfg.SlowCallback {
 		l.reportSlow(l.visited, took)
 		l.ring.Charge(l.now, 0) // nobody else pays for the report
@@ -334,8 +335,8 @@ func (l *Loop) Turn() uint64 { return l.stats.turns.Load() }
 // callback runs. It carries a monotonic reading.
 func (l *Loop) Now() time.Time { return l.start.Add(l.now) }
 
-// Expired tells a callback, and only that, whether it has used up its source's credit. A callback with much to do can
-// stop then and go on in another, with NextTurn or a Work step; nothing is enforced. In a
+// Expired tells a callback, and only that, whether it has used up its source's credit. A callback with much to
+// do can stop then and go on in another, with NextTurn or a Work step; nothing is enforced. In a
 // testing/synctest bubble, whose clock stands still, it stays false.
 func (l *Loop) Expired() bool {
 	now := l.clock()

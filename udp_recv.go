@@ -145,13 +145,12 @@ func (u *UDP) deliver(payload []byte, source netip.AddrPort, flags sys.Flags) {
 // recvFailed handles the error of a receive; the socket has no more for this visit.
 func (u *UDP) recvFailed(err error) (more bool) {
 	class := batch.RecvClass(err)
-	if class == batch.Wait {
-		u.loop.charge(0)
-	} else {
-		u.loop.charge(1)
+	if class != batch.Wait {
+		u.loop.charge(1) // an error is a unit, like a datagram
 	}
 	switch class {
 	case batch.Wait:
+		u.loop.charge(0)
 		if u.failed {
 			u.clearFailure()
 		}

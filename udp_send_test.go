@@ -309,20 +309,27 @@ func TestUDPFlushAtEndOfTurn(t *testing.T) {
 	})
 }
 
+// listenInOrder opens a socket that expects datagrams 0, 1, 2 and so on, and closes the loop with the last of
+// count.
+func listenInOrder(t *testing.T, l *Loop, count int) *UDP {
+	t.Helper()
+	next := 0
+	return listen(t, l, Bound{}, func(_ *UDP, d *Datagram) {
+		if int(d.Payload[0]) != next {
+			t.Errorf("got %d, want %d", d.Payload[0], next)
+		}
+		if next++; next == count {
+			_ = l.Close()
+		}
+	})
+}
+
 // TestUDPSendOrder sends through every kind of flush, and receives in the order of Send.
 func TestUDPSendOrder(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k *Kernel) {
 		const count = 250
 		l := newLoop(t, Config{Kernel: k})
-		next := 0
-		to := listen(t, l, Bound{}, func(_ *UDP, d *Datagram) {
-			if int(d.Payload[0]) != next {
-				t.Errorf("got %d, want %d", d.Payload[0], next)
-			}
-			if next++; next == count {
-				_ = l.Close()
-			}
-		})
+		to := listenInOrder(t, l, count)
 		sent := 0
 		send := func(u *UDP, n int) {
 			for range n {
@@ -475,15 +482,7 @@ func TestUDPDrainEachTurn(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k *Kernel) {
 		const count = 200
 		l := newLoop(t, Config{Kernel: k})
-		next := 0
-		to := listen(t, l, Bound{}, func(_ *UDP, d *Datagram) {
-			if int(d.Payload[0]) != next {
-				t.Errorf("got %d, want %d", d.Payload[0], next)
-			}
-			if next++; next == count {
-				_ = l.Close()
-			}
-		})
+		to := listenInOrder(t, l, count)
 		sent, refused := 0, 0
 		fill := func(u *UDP) {
 			for sent < count {
