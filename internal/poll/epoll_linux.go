@@ -17,6 +17,9 @@ import (
 // Native is this machine's backend: its kernel, with epoll.
 func Native() Backend { return Backend{Kernel: sys.New(), NewPoller: newEpoll} }
 
+// NativeSingle is Native without batched calls.
+func NativeSingle() Backend { return Backend{Kernel: sys.NewSingle(), NewPoller: newEpoll} }
+
 // epoll is level-triggered for everything but its own wake-up descriptor, which is edge-triggered and
 // never read: each write is an edge, and a read per wake is saved.
 type epoll struct {

@@ -11,3 +11,6 @@ func Native() Backend {
 		NewPoller: func() (Poller, error) { return nil, sys.ErrUnsupported },
 	}
 }
+
+// NativeSingle is Native here.
+func NativeSingle() Backend { return Native() }

@@ -1,12 +1,40 @@
 package sys
 
-import "net/netip"
+import (
+	"net/netip"
+	"syscall"
+	"time"
+)
 
 // Message is one datagram on its way through a Kernel.
 type Message struct {
 	Buf   []byte         // receive: the payload, in the slot; send: the payload
 	Addr  netip.AddrPort // receive: the source; send: the destination, or zero for the connected peer
 	Flags Flags          // receive only
+
+	Control Control
+}
+
+// Control is what goes with a datagram beside its payload and its address. The zero Control says nothing.
+type Control struct {
+	// Local is, received, the destination in the header; sent, the address to send from. An IPv6 socket
+	// knows IPv4 addresses as mapped.
+	Local netip.Addr
+
+	// Interface is the number of the interface that it came by, or is to leave by.
+	Interface uint32
+
+	// TrafficClass is the byte of that name (IPv4: TOS), with ECN in its lowest two bits; sent, it stands
+	// for the socket's.
+	TrafficClass    uint8
+	HasTrafficClass bool
+
+	// Segment, where it is not 0, says that the payload is many datagrams of that many bytes, but for the
+	// last, which may be shorter.
+	Segment uint16
+
+	// Time is when the kernel received it; receive only.
+	Time time.Time
 }
 
 // Flags tell what the kernel cut.
@@ -50,6 +78,37 @@ type SendBatch struct {
 // NewSendBatch makes a batch of up to n messages.
 func NewSendBatch(n int) *SendBatch {
 	b := &SendBatch{Msgs: make([]Message, n)}
+	b.native.init(n)
+	return b
+}
+
+// Report is an entry of a socket's error queue.
+type Report struct {
+	Errno    syscall.Errno
+	Origin   Origin
+	Peer     netip.AddrPort // the destination of the datagram that it is about
+	Offender netip.Addr     // who sent the ICMP message; the zero Addr where nobody did
+	Info     uint32         // with EMSGSIZE: the MTU
+}
+
+// Origin tells where a Report comes from.
+type Origin uint8
+
+const (
+	OriginOther Origin = iota
+	OriginLocal        // this machine, in the call that sent; the call has answered the same errno
+	OriginICMP         // an ICMP or ICMPv6 message
+)
+
+// ReportBatch is room for reports, and what a Kernel needs to take them in one call.
+type ReportBatch struct {
+	Reports []Report
+	native  reportNative
+}
+
+// NewReportBatch makes room for n reports.
+func NewReportBatch(n int) *ReportBatch {
+	b := &ReportBatch{Reports: make([]Report, n)}
 	b.native.init(n)
 	return b
 }

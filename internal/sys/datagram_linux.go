@@ -20,9 +20,12 @@ type recvNative struct {
 	hdrs  []mmsghdr
 	iovs  []unix.Iovec
 	names []rawName
+
+	controls controlSlots
 }
 
 func (b *recvNative) init(slots [][]byte) {
+	b.controls = newControlSlots(len(slots), recvControlBytes)
 	b.hdrs = make([]mmsghdr, len(slots))
 	b.iovs = make([]unix.Iovec, len(slots))
 	b.names = make([]rawName, len(slots))
@@ -34,6 +37,8 @@ func (b *recvNative) init(slots [][]byte) {
 		h.Namelen = nameBytes6
 		h.Iov = &b.iovs[i]
 		h.SetIovlen(1)
+		h.Control = unsafe.SliceData(b.controls.slot(i))
+		h.SetControllen(recvControlBytes)
 	}
 }
 
@@ -45,7 +50,12 @@ func (s *real) Recv(fd int, b *RecvBatch, n int) (int, error) {
 		m.Buf = b.slots[i][:h.len]
 		m.Addr = getName(&b.native.names[i], h.hdr.Namelen)
 		m.Flags = flagsOf(h.hdr.Flags)
+		m.Control = Control{}
+		if h.hdr.Controllen != 0 {
+			m.Control = parseControl(b.native.controls.slot(i)[:min(h.hdr.Controllen, recvControlBytes)])
+		}
 		h.hdr.Namelen = nameBytes6
+		h.hdr.SetControllen(recvControlBytes)
 		h.hdr.Flags = 0
 	}
 	return got, err
@@ -66,9 +76,12 @@ type sendNative struct {
 	hdrs  []mmsghdr
 	iovs  []unix.Iovec
 	names []rawName
+
+	controls controlSlots
 }
 
 func (b *sendNative) init(n int) {
+	b.controls = newControlSlots(n, sendControlBytes)
 	b.hdrs = make([]mmsghdr, n)
 	b.iovs = make([]unix.Iovec, n)
 	b.names = make([]rawName, n)
@@ -88,6 +101,13 @@ func (s *real) Send(fd int, b *SendBatch, from, to int) (int, error) {
 		h.Name = (*byte)(unsafe.Pointer(&b.native.names[i]))
 		if h.Namelen == 0 {
 			h.Name = nil
+		}
+		h.Control = nil
+		h.SetControllen(0)
+		if m.Control != (Control{}) {
+			control := appendControl(b.native.controls.slot(i)[:0], &m.Control, m.Addr.Addr())
+			h.Control = unsafe.SliceData(control)
+			h.SetControllen(len(control))
 		}
 	}
 	return s.send(fd, b.native.hdrs[from:to])

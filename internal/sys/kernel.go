@@ -42,6 +42,17 @@ type Setup interface {
 	LocalAddr(fd int) (netip.AddrPort, error)
 	RemoteAddr(fd int) (netip.AddrPort, error)
 
+	// Describe tells what a descriptor is that somebody else opened.
+	//
+	//   - Errors: EBADF, ENOTSOCK.
+	Describe(fd int) (Description, error)
+
+	// Duplicate makes another descriptor for a socket: close-on-exec, and non-blocking, which all
+	// descriptors of a socket share.
+	//
+	//   - Source: fcntl(2) F_DUPFD_CLOEXEC.
+	Duplicate(fd int) (int, error)
+
 	// Close ends the descriptor. It must have left every poller before.
 	Close(fd int) error
 }
@@ -62,6 +73,16 @@ type Datagram interface {
 	//   - Errors: only with sent == 0, and about b.Msgs[from] alone.
 	//   - Source: sendmmsg(2).
 	Send(fd int, b *SendBatch, from, to int) (sent int, err error)
+
+	// RecvErrors takes up to n reports from the error queue of a socket that has Reports or Reports6 on.
+	//
+	//   - Shape: 1 <= n <= len(b.Reports); on success 1 <= got <= n, and b.Reports[:got] is filled.
+	//   - Errors: only with got == 0; EAGAIN when the queue is empty.
+	//   - Source: ip(7) IP_RECVERR, recvmmsg(2) with MSG_ERRQUEUE.
+	RecvErrors(fd int, b *ReportBatch, n int) (got int, err error)
+
+	// Unbatched tells why Recv or Send move one message a system call: nil where they move many.
+	Unbatched() (recv, send error)
 }
 
 // Options reads and sets what a socket can be told.
@@ -71,6 +92,17 @@ type Options interface {
 
 	// MemInfo tells the socket's buffers and what the kernel dropped.
 	MemInfo(fd int) (MemInfo, error)
+
+	// BindToDevice keeps a socket to an interface by its name; the empty name ends that.
+	//
+	//   - Source: socket(7) SO_BINDTODEVICE.
+	BindToDevice(fd int, name string) error
+
+	// Membership joins or leaves a multicast group.
+	//
+	//   - Errors: EADDRINUSE for a group joined already, EADDRNOTAVAIL for one that was not, ENODEV.
+	//   - Source: ip(7), ipv6(7), RFC 3678 section 5.
+	Membership(fd int, m Membership, join bool) error
 }
 
 // Family is the address family of a socket.
@@ -99,7 +131,63 @@ const (
 	SendBuffer                    // SO_SNDBUF
 	IPv6Only                      // IPV6_V6ONLY
 	SocketError                   // SO_ERROR; reading clears it
+
+	RecvBufferForce // SO_RCVBUFFORCE: beyond the system's limit, for the privileged (EPERM)
+	SendBufferForce // SO_SNDBUFFORCE
+
+	TTL          // IP_TTL, 1 to 255; -1: the system's
+	HopLimit     // IPV6_UNICAST_HOPS, 0 to 255; -1: the system's
+	TOS          // IP_TOS, of what is sent
+	TrafficClass // IPV6_TCLASS; -1: the system's
+
+	MulticastTTL        // IP_MULTICAST_TTL
+	MulticastHopLimit   // IPV6_MULTICAST_HOPS
+	MulticastLoop       // IP_MULTICAST_LOOP: what is sent comes back to members on this machine
+	MulticastLoop6      // IPV6_MULTICAST_LOOP
+	MulticastInterface  // IP_MULTICAST_IF, by the interface's number; 0: the route's. Set only
+	MulticastInterface6 // IPV6_MULTICAST_IF. Set only
+
+	PathMTUDiscovery  // IP_MTU_DISCOVER, a PathMTUMode
+	PathMTUDiscovery6 // IPV6_MTU_DISCOVER
+	PathMTU           // IP_MTU of a connected socket. Get only
+	PathMTU6          // IPV6_MTU. Get only
+
+	Reports  // IP_RECVERR: ICMP errors go to the error queue, also those of an unconnected socket
+	Reports6 // IPV6_RECVERR
+
+	RecvTOS          // IP_RECVTOS: Control.TrafficClass of what is received
+	RecvTrafficClass // IPV6_RECVTCLASS
+	RecvLocal        // IP_PKTINFO: Control.Local and Control.Interface
+	RecvLocal6       // IPV6_RECVPKTINFO
+	RecvTime         // SO_TIMESTAMPNS: Control.Time
+	RecvJoined       // UDP_GRO: datagrams of a size may come as one message, with Control.Segment
+	SegmentSize      // UDP_SEGMENT of all that is sent; 0: none. Tells by ENOPROTOOPT that there is no GSO
 )
+
+// PathMTUMode is what a socket does about datagrams that are larger than the path takes.
+type PathMTUMode int
+
+const (
+	FragmentByRoute PathMTUMode = 1 // IP_PMTUDISC_WANT: fragments what is larger than the path's MTU is known to be
+	FragmentAlways  PathMTUMode = 0 // IP_PMTUDISC_DONT: never asks that datagrams stay whole
+	FragmentNever   PathMTUMode = 2 // IP_PMTUDISC_DO: EMSGSIZE for what is larger than the path's MTU is known to be
+	FragmentProbe   PathMTUMode = 3 // IP_PMTUDISC_PROBE: whole, whatever is known of the path; EMSGSIZE by the device alone
+	FragmentOmit    PathMTUMode = 5 // IP_PMTUDISC_OMIT: fragments, and believes no report of a smaller MTU
+)
+
+// Membership is a multicast group on an interface.
+type Membership struct {
+	Group     netip.Addr
+	Source    netip.Addr // where valid: what this sender sends alone (source-specific multicast)
+	Interface int        // its number; 0: the route's
+}
+
+// Description is what a descriptor is. Family and Kind are zero for what is not known here.
+type Description struct {
+	Family Family
+	Kind   Kind
+	Cookie uint64 // SO_COOKIE: the same for all descriptors of a socket, and for no other socket
+}
 
 // MemInfo is what the kernel says of a socket's memory, in bytes as the kernel charges them.
 type MemInfo struct {

@@ -15,7 +15,8 @@ import (
 // drops, so the answer of a single call decides: the latch is set only if that differs.
 type latch struct {
 	off     atomic.Bool
-	refused atomic.Int64 // batched calls that were answered so
+	why     atomic.Uint32 // the errno of the batched call, once off
+	refused atomic.Int64  // batched calls that were answered so
 }
 
 func (s *real) recv(fd int, hdrs []mmsghdr) (int, error) {
@@ -24,7 +25,7 @@ func (s *real) recv(fd int, hdrs []mmsghdr) (int, error) {
 			return 0, err
 		}
 	}
-	n, behind, err := s.recvmmsg.call(unix.SYS_RECVMMSG, unix.SYS_RECVMSG, fd, hdrs)
+	n, behind, err := s.recvmmsg.call(unix.SYS_RECVMMSG, unix.SYS_RECVMSG, fd, hdrs, 0)
 	if behind != 0 && behind != unix.EAGAIN {
 		s.behind.put(fd, behind)
 	}
@@ -32,33 +33,48 @@ func (s *real) recv(fd int, hdrs []mmsghdr) (int, error) {
 }
 
 func (s *real) send(fd int, hdrs []mmsghdr) (int, error) {
-	n, _, err := s.sendmmsg.call(unix.SYS_SENDMMSG, unix.SYS_SENDMSG, fd, hdrs)
+	n, _, err := s.sendmmsg.call(unix.SYS_SENDMMSG, unix.SYS_SENDMSG, fd, hdrs, 0)
 	return n, err
 }
 
 // call makes one batched call, or single ones where the batched one is refused, with the same contract.
 // behind is the error that single calls met after the first message: sendmmsg forgets that, and recvmmsg
 // leaves it with the socket.
-func (l *latch) call(batched, single uintptr, fd int, hdrs []mmsghdr) (n int, behind unix.Errno, err error) {
+func (l *latch) call(batched, single uintptr, fd int, hdrs []mmsghdr, flags int) (n int, behind unix.Errno, err error) {
 	if l.off.Load() {
-		return oneByOne(single, fd, hdrs)
+		return oneByOne(single, fd, hdrs, flags)
 	}
-	n, errno := rawCall(batched, fd, unsafe.Pointer(unsafe.SliceData(hdrs)), uintptr(len(hdrs)))
+	n, errno := rawCall(batched, fd, unsafe.Pointer(unsafe.SliceData(hdrs)), uintptr(len(hdrs)), uintptr(flags))
 	if errno != unix.ENOSYS && errno != unix.EPERM {
 		return n, 0, errOrNil(errno)
 	}
 	l.refused.Add(1)
-	n, behind, err = oneByOne(single, fd, hdrs)
+	n, behind, err = oneByOne(single, fd, hdrs, flags)
 	if err != errno {
-		l.off.Store(true)
+		l.turnOff(errno)
 	}
 	return n, behind, err
 }
 
+func (l *latch) turnOff(why unix.Errno) {
+	l.why.Store(uint32(why))
+	l.off.Store(true)
+}
+
+// reason is nil while batched calls are made.
+func (l *latch) reason() error {
+	if l.off.Load() {
+		return unix.Errno(l.why.Load())
+	}
+	return nil
+}
+
+func (s *real) Unbatched() (recv, send error) { return s.recvmmsg.reason(), s.sendmmsg.reason() }
+
 // oneByOne goes through the headers until one fails.
-func oneByOne(trap uintptr, fd int, hdrs []mmsghdr) (n int, behind unix.Errno, err error) {
+func oneByOne(trap uintptr, fd int, hdrs []mmsghdr, flags int) (n int, behind unix.Errno, err error) {
 	for i := range hdrs {
-		size, errno := rawCall(trap, fd, unsafe.Pointer(&hdrs[i].hdr), 0)
+		size, errno := rawCall(trap, fd, unsafe.Pointer(&hdrs[i].hdr), uintptr(flags), 0)
 		switch {
 		case errno != 0 && i == 0:
 			return 0, 0, errno
@@ -72,9 +88,9 @@ func oneByOne(trap uintptr, fd int, hdrs []mmsghdr) (n int, behind unix.Errno, e
 
 // rawCall is a RawSyscall: the descriptor is non-blocking, and telling the scheduler costs more than the
 // short wait that a stop of the world may have for it (docs/adr/0005).
-func rawCall(trap uintptr, fd int, hdr unsafe.Pointer, n uintptr) (int, unix.Errno) {
+func rawCall(trap uintptr, fd int, hdr unsafe.Pointer, third, fourth uintptr) (int, unix.Errno) {
 	for {
-		r, _, errno := unix.RawSyscall6(trap, uintptr(fd), uintptr(hdr), n, 0, 0, 0)
+		r, _, errno := unix.RawSyscall6(trap, uintptr(fd), uintptr(hdr), third, fourth, 0, 0)
 		switch errno {
 		case 0:
 			return int(r), 0

@@ -12,6 +12,14 @@ import (
 // New returns the kernel of this machine. It learns which batched calls the system refuses.
 func New() Kernel { return &real{} }
 
+// NewSingle returns the kernel of this machine without its batched calls, as New's is where they are refused.
+func NewSingle() Kernel {
+	s := &real{}
+	s.recvmmsg.turnOff(unix.EOPNOTSUPP)
+	s.sendmmsg.turnOff(unix.EOPNOTSUPP)
+	return s
+}
+
 type real struct {
 	recvmmsg, sendmmsg latch
 	behind             errorsBehind
@@ -71,25 +79,4 @@ func (s *real) Close(fd int) error {
 		return err
 	}
 	return nil
-}
-
-// optionNames gives each Option its level and number.
-var optionNames = [...]struct{ level, name int }{
-	ReuseAddr:   {unix.SOL_SOCKET, unix.SO_REUSEADDR},
-	ReusePort:   {unix.SOL_SOCKET, unix.SO_REUSEPORT},
-	Broadcast:   {unix.SOL_SOCKET, unix.SO_BROADCAST},
-	RecvBuffer:  {unix.SOL_SOCKET, unix.SO_RCVBUF},
-	SendBuffer:  {unix.SOL_SOCKET, unix.SO_SNDBUF},
-	IPv6Only:    {unix.IPPROTO_IPV6, unix.IPV6_V6ONLY},
-	SocketError: {unix.SOL_SOCKET, unix.SO_ERROR},
-}
-
-func (s *real) SetOption(fd int, o Option, value int) error {
-	n := optionNames[o]
-	return unix.SetsockoptInt(fd, n.level, n.name, value)
-}
-
-func (s *real) GetOption(fd int, o Option) (int, error) {
-	n := optionNames[o]
-	return unix.GetsockoptInt(fd, n.level, n.name)
 }
