@@ -4,7 +4,6 @@ package sock
 
 import (
 	"fmt"
-	"math"
 	"net/netip"
 	"syscall"
 
@@ -18,10 +17,27 @@ type UDPOptions struct {
 	IPv6Only  bool
 	ReuseAddr bool
 	ReusePort bool
-	Broadcast bool
+	Device    string // "": any
+	UDPSettings
+}
 
-	RecvBufferBytes int // 0: as the system has it
+// UDPSettings is what can be told to a socket that is open, too. Zero values leave what is.
+type UDPSettings struct {
+	Broadcast       bool
+	RecvBufferBytes int
 	SendBufferBytes int
+
+	TTL                int
+	TrafficClass       int
+	MulticastTTL       int
+	NoMulticastLoop    bool
+	MulticastInterface int
+	PathMTUDiscovery   *sys.PathMTUMode
+
+	Reports          bool
+	RecvLocal        bool
+	RecvTrafficClass bool
+	RecvTime         bool
 }
 
 // Error is a step that failed while a socket was opened.
@@ -59,22 +75,27 @@ func prepareUDP(k sys.Kernel, fd int, family sys.Family, local netip.AddrPort, o
 		}
 	}
 	for _, opt := range []struct {
-		name  string
-		id    sys.Option
-		value int
+		name string
+		id   sys.Option
+		on   bool
 	}{
-		{"ReuseAddr", sys.ReuseAddr, boolInt(o.ReuseAddr)},
-		{"ReusePort", sys.ReusePort, boolInt(o.ReusePort)},
-		{"Broadcast", sys.Broadcast, boolInt(o.Broadcast)},
-		{"RecvBufferBytes", sys.RecvBuffer, o.RecvBufferBytes},
-		{"SendBufferBytes", sys.SendBuffer, o.SendBufferBytes},
+		{"ReuseAddr", sys.ReuseAddr, o.ReuseAddr},
+		{"ReusePort", sys.ReusePort, o.ReusePort},
 	} {
-		if opt.value == 0 {
+		if !opt.on {
 			continue
 		}
-		if err := k.SetOption(fd, opt.id, min(opt.value, math.MaxInt32)); err != nil {
+		if err := k.SetOption(fd, opt.id, 1); err != nil {
 			return &Error{opt.name, err}
 		}
+	}
+	if o.Device != "" {
+		if err := k.BindToDevice(fd, o.Device); err != nil {
+			return &Error{fmt.Sprintf("Device %q", o.Device), err}
+		}
+	}
+	if err := o.UDPSettings.Apply(k, fd, family); err != nil {
+		return err
 	}
 	if err := k.Bind(fd, local); err != nil {
 		return &Error{"bind", err}
@@ -86,6 +107,51 @@ func prepareUDP(k sys.Kernel, fd int, family sys.Family, local netip.AddrPort, o
 		}
 		if err != nil {
 			return &Error{"connect", err}
+		}
+	}
+	return nil
+}
+
+// Apply tells a socket its settings.
+//
+//   - Errors: *Error with the setting's name.
+func (o *UDPSettings) Apply(k sys.Options, fd int, family sys.Family) error {
+	set := func(id sys.Option, value int) func() error {
+		return func() error { return k.SetOption(fd, id, value) }
+	}
+	twin := func(t Twin, value int) func() error {
+		return func() error { return t.Set(k, fd, family, value) }
+	}
+	for _, s := range []struct {
+		name   string
+		wanted bool
+		set    func() error
+	}{
+		{"Broadcast", o.Broadcast, set(sys.Broadcast, 1)},
+		{"RecvBufferBytes", o.RecvBufferBytes != 0, func() error {
+			return SetBuffer(k, fd, sys.RecvBuffer, sys.RecvBufferForce, o.RecvBufferBytes)
+		}},
+		{"SendBufferBytes", o.SendBufferBytes != 0, func() error {
+			return SetBuffer(k, fd, sys.SendBuffer, sys.SendBufferForce, o.SendBufferBytes)
+		}},
+		{"TTL", o.TTL != 0, twin(TTL(), o.TTL)},
+		{"TrafficClass", o.TrafficClass != 0, twin(TrafficClass(), o.TrafficClass)},
+		{"MulticastTTL", o.MulticastTTL != 0, twin(MulticastTTL(), o.MulticastTTL)},
+		{"NoMulticastLoop", o.NoMulticastLoop, twin(MulticastLoop(), 0)},
+		{"MulticastInterface", o.MulticastInterface != 0, twin(MulticastInterface(), o.MulticastInterface)},
+		{"PathMTUDiscovery", o.PathMTUDiscovery != nil, func() error {
+			return PathMTUDiscovery().Set(k, fd, family, int(*o.PathMTUDiscovery))
+		}},
+		{"Reports", o.Reports, twin(Reports(), 1)},
+		{"ReceiveLocal", o.RecvLocal, set(RecvLocal(family), 1)},
+		{"ReceiveECN", o.RecvTrafficClass, twin(RecvTrafficClass(), 1)},
+		{"ReceiveTime", o.RecvTime, set(sys.RecvTime, 1)},
+	} {
+		if !s.wanted {
+			continue
+		}
+		if err := s.set(); err != nil {
+			return &Error{s.name, err}
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ func (s *real) recv(fd int, hdrs []mmsghdr) (int, error) {
 			return 0, err
 		}
 	}
-	n, behind, err := s.recvmmsg.call(unix.SYS_RECVMMSG, unix.SYS_RECVMSG, fd, hdrs, 0)
+	n, behind, err := s.recvmmsg.call(unix.SYS_RECVMMSG, unix.SYS_RECVMSG, fd, hdrs, unix.MSG_DONTWAIT)
 	if behind != 0 && behind != unix.EAGAIN {
 		s.behind.put(fd, behind)
 	}
@@ -33,7 +33,7 @@ func (s *real) recv(fd int, hdrs []mmsghdr) (int, error) {
 }
 
 func (s *real) send(fd int, hdrs []mmsghdr) (int, error) {
-	n, _, err := s.sendmmsg.call(unix.SYS_SENDMMSG, unix.SYS_SENDMSG, fd, hdrs, 0)
+	n, _, err := s.sendmmsg.call(unix.SYS_SENDMMSG, unix.SYS_SENDMSG, fd, hdrs, unix.MSG_DONTWAIT)
 	return n, err
 }
 
@@ -86,7 +86,8 @@ func oneByOne(trap uintptr, fd int, hdrs []mmsghdr, flags int) (n int, behind un
 	return len(hdrs), 0, nil
 }
 
-// rawCall is a RawSyscall: the descriptor is non-blocking, and telling the scheduler costs more than the
+// rawCall is a RawSyscall: the call does not block (MSG_DONTWAIT, as who shares the socket may have made it
+// blocking for all), and telling the scheduler costs more than the
 // short wait that a stop of the world may have for it (docs/adr/0005).
 func rawCall(trap uintptr, fd int, hdr unsafe.Pointer, third, fourth uintptr) (int, unix.Errno) {
 	for {

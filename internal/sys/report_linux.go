@@ -47,7 +47,7 @@ func (s *real) RecvErrors(fd int, b *ReportBatch, n int) (int, error) {
 		hdrs[i].hdr.Namelen = nameBytes6
 		hdrs[i].hdr.SetControllen(recvControlBytes)
 	}
-	got, _, err := s.recvmmsg.call(unix.SYS_RECVMMSG, unix.SYS_RECVMSG, fd, hdrs, unix.MSG_ERRQUEUE)
+	got, _, err := s.recvmmsg.call(unix.SYS_RECVMMSG, unix.SYS_RECVMSG, fd, hdrs, unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 	for i := range got {
 		h := &hdrs[i].hdr
 		b.Reports[i] = parseReport(b.native.controls.slot(i)[:min(h.Controllen, recvControlBytes)])
