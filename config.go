@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"time"
 
 	"github.com/weirnet/weir/internal/poll"
@@ -32,6 +33,13 @@ type Config struct {
 
 	// Logger hears of slow callbacks, at most one a second. Nil discards; Stats counts them in any case.
 	Logger *slog.Logger
+
+	// NoGSO, NoGRO and NoBatches switch off what makes UDP fast: one send for many datagrams of a size
+	// (UDP_SEGMENT), one receive for many (UDP_GRO), and the system calls that move many messages
+	// (recvmmsg, sendmmsg). So does the environment's WEIR_DISABLE, which New reads: a list of gso, gro, mmsg.
+	NoGSO     bool
+	NoGRO     bool
+	NoBatches bool
 
 	// Kernel replaces the operating system, in tests of this module. Nil is this machine's, on which a loop
 	// waits in a system call: a testing/synctest bubble has no clock for it.
@@ -68,13 +76,23 @@ func (c Config) resolve() (Config, error) {
 	if c.MaxPosts < 0 {
 		return c, fmt.Errorf("weir: Config.MaxPosts is %d; the queue cannot do without a limit", c.MaxPosts)
 	}
+	if err := c.disable(os.Getenv(disableVariable)); err != nil {
+		return c, err
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Kernel == nil {
-		c.Kernel = NewKernel(poll.Native())
+		c.Kernel = NewKernel(nativeBackend(!c.NoBatches))
 	}
 	return c, nil
+}
+
+func nativeBackend(batches bool) poll.Backend {
+	if batches {
+		return poll.Native()
+	}
+	return poll.NativeSingle()
 }
 
 func (c Config) limits() share.Limits {

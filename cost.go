@@ -2,15 +2,15 @@ package weir
 
 import "time"
 
-// costEstimate is what a datagram costs, receive call included. It only sizes the next receive call; what is
+// costEstimate is what a message costs, receive call included. It only sizes the next receive call; what is
 // charged is measured. One sample moves it little, as a pre-emption may be in it: an estimate that is too
-// low for a while only means that datagrams are kept.
-type costEstimate struct{ perDatagram time.Duration }
+// low for a while only means that messages are kept.
+type costEstimate struct{ perMessage time.Duration }
 
-func (c *costEstimate) learn(took time.Duration, datagrams int) {
-	if datagrams == 0 {
+func (c *costEstimate) learn(took time.Duration, messages int) {
+	if messages == 0 {
 		return
 	}
-	sample := min(took/time.Duration(datagrams), 4*max(c.perDatagram, minCost))
-	c.perDatagram += (sample - c.perDatagram) / 4
+	sample := min(took/time.Duration(messages), 4*max(c.perMessage, minCost))
+	c.perMessage += (sample - c.perMessage) / 4
 }

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirnet/weir/internal/memsys"
-	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/sys/systest"
 )
 
@@ -68,7 +67,17 @@ var (
 // onEachKernel runs a test in memory and on the real kernel.
 func onEachKernel(t *testing.T, test func(t *testing.T, k *Kernel)) {
 	t.Run("memory", func(t *testing.T) { test(t, NewKernel(memsys.New().Backend())) })
-	t.Run("kernel", func(t *testing.T) { test(t, NewKernel(poll.Native())) })
+	t.Run("kernel", func(t *testing.T) { test(t, realKernel(t)) })
+}
+
+// realKernel is this machine's, less what the environment switches off.
+func realKernel(t *testing.T) *Kernel {
+	t.Helper()
+	cfg, err := Config{}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg.Kernel
 }
 
 // inBubble runs a test on a network in memory, with a clock that stands still while the loop runs.

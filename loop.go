@@ -39,6 +39,9 @@ type Loop struct {
 	send      *sys.SendBatch
 	pool      batch.Pool
 	reports   reporter
+	fast      fastPaths
+	icmp      *sys.ReportBatch
+	sockets   map[uint64]*UDP // open ones by their cookie, where the kernel tells it
 
 	posts posts
 	end   ending
@@ -49,7 +52,8 @@ const (
 	maxEvents  = 128                  // of one look at the poller
 	recvSlots  = 32                   // datagrams of one receive call
 	slotBytes  = 65_535               // the largest datagram there is
-	sendBatch  = 64                   // datagrams of one send call
+	sendBatch  = 64                   // messages of one send call
+	flushBytes = 256 << 10            // a queue of so much is not kept for the end of the turn
 	pollEvery  = time.Millisecond     // how long visits go on without a look at the poller
 	yieldEvery = 5 * time.Millisecond // how long a busy loop goes on without yielding
 )
@@ -76,6 +80,9 @@ func New(cfg Config) (*Loop, error) {
 		ring:   share.NewRing(cfg.limits()),
 		recv:   sys.NewRecvBatch(recvSlots, slotBytes),
 		send:   sys.NewSendBatch(sendBatch),
+		icmp:   sys.NewReportBatch(reportSlots),
+
+		sockets: make(map[uint64]*UDP),
 	}
 	l.clock = func() time.Duration { return time.Since(l.start) }
 	l.roundOver = true // none has begun
@@ -251,6 +258,7 @@ func (l *Loop) betweenVisits() bool {
 
 func (l *Loop) endTurn() {
 	l.turnEnd.run()
+	l.lookAtBatches()
 	l.stats.turnLength.record(l.now - l.stats.turnBegan - l.waited)
 	if l.now-l.yielded >= yieldEvery && l.busy() {
 		// The runtime's monitor takes the processor from a goroutine that never yields, every 10 ms, and

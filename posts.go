@@ -86,10 +86,29 @@ func (p *posts) add(fn func(), wait bool) (room <-chan struct{}, err error) {
 	p.queue = append(p.queue, fn)
 	p.n.Add(1)
 	p.mu.Unlock()
+	p.wakeLoop()
+	return nil, nil
+}
+
+// addAlways queues fn also where the queue is full: for what the loop's own parts post, one each at a time.
+func (p *posts) addAlways(fn func()) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return ErrClosed
+	}
+	p.queue = append(p.queue, fn)
+	p.n.Add(1)
+	p.mu.Unlock()
+	p.wakeLoop()
+	return nil
+}
+
+// wakeLoop ends the loop's wait, if it waits.
+func (p *posts) wakeLoop() {
 	if p.asleep.Load() && p.asleep.CompareAndSwap(true, false) {
 		p.loop.wake()
 	}
-	return nil, nil
 }
 
 // fallAsleep announces that the loop is about to wait, and tells whether it may.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/sys/systest"
 )
 
@@ -28,7 +27,7 @@ func TestRefusedBatchesOnLoop(t *testing.T) {
 
 // echoUnderFilter echoes three pings, one after the other, then 20 at once, and then waits.
 func echoUnderFilter(t *testing.T) {
-	l := newLoop(t, Config{Kernel: NewKernel(poll.Native())})
+	l := newLoop(t, Config{})
 	fail := func(_ *UDP, err error) { t.Error(err) }
 	server, err := l.ListenUDP(loopback4, UDPConfig{}, UDPHandler{
 		OnDatagram: func(u *UDP, d *Datagram) { _ = u.Send(d.Payload, d.Source) },

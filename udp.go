@@ -19,9 +19,11 @@ type UDP struct {
 	limits  udpLimits
 	family  sys.Family
 	token   uint64
+	cookie  uint64 // 0: the kernel does not tell
 	lane    share.Lane
 	source  *share.Source
 	hooks   batch.Hooks
+	sender  *Sender
 
 	// For other goroutines: Stats reads the descriptor, the loop closes it.
 	fdMu     sync.Mutex
@@ -30,24 +32,32 @@ type UDP struct {
 	counters udpCounters
 
 	// Loop only, as all that follows.
-	local    netip.AddrPort
-	peer     netip.AddrPort // valid while connected
-	interest poll.Interest  // what the poller was last told
-	stopping stopping
-	left     int // while stopping: datagrams that may have been queued when it began
+	local     netip.AddrPort
+	peer      netip.AddrPort // valid while connected
+	broadcast bool
+	class     uint8         // the traffic class of what is sent
+	interest  poll.Interest // what the poller was last told
+	shared    bool          // others may read it: one datagram a call
+	joins     bool          // GRO is on: a message may be many datagrams
+	reports   reportTable
+	stopping  stopping
+	left      int // while stopping: messages that may have been queued when it began
 
 	// Receiving.
-	paused      bool
-	resting     bool // receives keep failing; a timer ends it
-	failures    int  // of receives in a row
-	failed      bool // the poller saw an error that no receive has returned yet
-	cost        costEstimate
-	kept        batch.Queue // received but not delivered: a visit ended inside a batch
-	lent        bool        // the first of them is being delivered
-	undelivered int         // the rest of the batch that is being delivered
+	paused   bool
+	resting  bool // receives keep failing; a timer ends it
+	failures int  // of receives in a row
+	failed   bool // the poller saw an error that nothing has taken yet
+	cost     costEstimate
+	kept     batch.Queue   // received but not delivered: a visit ended inside a batch
+	lent     bool          // the first of them is being delivered
+	batch    []sys.Message // what follows the datagram that is being delivered, in the loop's slots
 
 	// Sending.
 	sends   batch.Queue
+	segment bool // GSO is on
+	ecn     bool // the kernel takes traffic classes
+	paths   batch.Paths
 	blocked bool // the kernel takes no more; wait until writable
 	refused bool // a Send was, for want of room; OnDrain is owed
 
@@ -56,6 +66,7 @@ type UDP struct {
 	flushDue  bool
 	drained   bool // OnDrain is due
 	errors    fifo[error]
+	errorRate rateLimit
 	closeErr  error // once closed: why
 	closeDue  bool  // OnClose has not run yet
 }
@@ -104,23 +115,60 @@ func (l *Loop) openUDP(op string, local, peer netip.AddrPort, cfg UDPConfig, h U
 	if err != nil {
 		return fail(err)
 	}
-	u := &UDP{
-		loop: l, handler: h, limits: limits, family: family, peer: sock.Unmap(peer), fd: fd,
-		kept: batch.NewQueue(&l.pool), sends: batch.NewQueue(&l.pool), interest: poll.Read,
+	cookie := uint64(0)
+	if d, err := l.kernel.Describe(fd); err == nil {
+		cookie = d.Cookie
 	}
-	u.hooks = batch.Hooks{Lost: u.lostSend, Stale: u.report}
-	u.source = u.lane.NewSource(u)
-	l.ring.Made(u.source)
-	u.source.SetExempt(u.limits.bound.exempt())
-	u.token = l.table.add(u)
-	if err := l.poller.Add(fd, u.interest, u.token); err != nil {
-		l.table.remove(u.token)
-		_ = l.kernel.Close(fd)
+	u := l.newUDP(fd, family, cookie, limits, cfg, h)
+	u.peer = sock.Unmap(peer)
+	if !cfg.NoGRO && !l.cfg.NoGRO {
+		u.joins = l.kernel.SetOption(fd, sys.RecvJoined, 1) == nil
+	}
+	if err := u.register(); err != nil {
 		return fail(err)
 	}
-	u.learnLocal()
-	l.stats.opened(u)
 	return u, nil
+}
+
+// newUDP makes what stands for an open descriptor. register follows.
+func (l *Loop) newUDP(fd int, f sys.Family, cookie uint64, limits udpLimits, cfg UDPConfig, h UDPHandler) *UDP {
+	u := &UDP{
+		loop: l, handler: h, limits: limits, family: f, cookie: cookie, fd: fd,
+		broadcast: cfg.Broadcast, class: uint8(cfg.TrafficClass), ecn: true,
+		kept: batch.NewQueue(&l.pool), sends: batch.NewQueue(&l.pool), interest: poll.Read,
+	}
+	u.hooks = batch.Hooks{
+		Lost: u.lostSend, Retry: u.retrySend, Stale: u.staleSend,
+		NoSegments: u.noSegments, NoTrafficClass: u.noTrafficClass,
+	}
+	u.reports.on = cfg.Reports
+	u.sender = newSender(u)
+	u.source = u.lane.NewSource(u)
+	u.source.SetExempt(limits.bound.exempt())
+	if !cfg.NoGSO && !l.cfg.NoGSO {
+		_, err := l.kernel.GetOption(fd, sys.SegmentSize)
+		u.segment = err == nil
+	}
+	return u
+}
+
+// register makes the socket a source of the loop, or closes it.
+func (u *UDP) register() error {
+	l := u.loop
+	u.token = l.table.add(u)
+	if err := l.poller.Add(u.fd, u.interest, u.token); err != nil {
+		l.table.remove(u.token)
+		_ = l.kernel.Close(u.fd)
+		return err
+	}
+	l.ring.Made(u.source)
+	if u.cookie != 0 {
+		l.sockets[u.cookie] = u
+	}
+	u.learnLocal()
+	u.publish()
+	l.stats.opened(u)
+	return nil
 }
 
 // LocalAddr is the socket's own address: of a socket bound to the wildcard without a peer, that wildcard.

@@ -1,6 +1,9 @@
 package weir
 
-import "github.com/weirnet/weir/internal/sys"
+import (
+	"github.com/weirnet/weir/internal/batch"
+	"github.com/weirnet/weir/internal/sys"
+)
 
 // stopping is how far a socket is on the way to its end by a Stop.
 type stopping uint8
@@ -34,9 +37,11 @@ func (u *UDP) close(why error) {
 		return // the flush found the socket dead and closed it
 	}
 	u.discardKept()
-	u.counters.unsent.Add(uint64(u.sends.Len()))
-	u.sends.Drop(u.sends.Len())
+	u.counters.unsent.Add(uint64(u.sends.Len() + u.sender.close()))
+	u.sends.Clear()
+	u.publish()
 	l.stats.closing(u)
+	delete(l.sockets, u.cookie)
 	l.table.remove(u.token)
 	l.ring.Remove(u.source)
 	_ = l.poller.Remove(u.fd) // before close: a duplicate of the descriptor would keep it registered
@@ -53,13 +58,21 @@ func (u *UDP) close(why error) {
 // discardKept gives up what was not delivered. The datagram that a callback holds now was; its memory stays
 // until the callback returns.
 func (u *UDP) discardKept() {
-	discarded := u.undelivered + u.kept.Len()
+	discarded := countDatagrams(u.batch) + u.kept.Len()
 	if u.lent {
 		discarded--
 	} else {
-		u.kept.Drop(u.kept.Len())
+		u.kept.Clear()
 	}
+	u.batch = nil
 	u.counters.discarded.Add(uint64(discarded))
+}
+
+func countDatagrams(msgs []sys.Message) (n int) {
+	for i := range msgs {
+		n += batch.Segments(len(msgs[i].Buf), msgs[i].Control.Segment)
+	}
+	return n
 }
 
 // stop is Close, once what the kernel holds for the socket has been delivered.
@@ -76,6 +89,7 @@ func (u *UDP) finishStop() {
 	if u.kept.Len() > 0 {
 		return
 	}
+	u.sender.drain()
 	u.flush()
 	if u.fd >= 0 && u.sends.Len() > 0 {
 		u.stopping = drainingSends
@@ -88,7 +102,7 @@ func (u *UDP) finishStop() {
 // minTruesize is less than the kernel charges for any datagram it queues (Linux: 768 and more).
 const minTruesize = 512
 
-// queuedAtMost is a number of datagrams that the kernel cannot hold more of.
+// queuedAtMost is a number of messages that the kernel cannot hold more of.
 func (u *UDP) queuedAtMost() int {
 	limit, err := u.loop.kernel.GetOption(u.fd, sys.RecvBuffer)
 	if err != nil {

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"net/netip"
+	"time"
 )
 
 // UDPHandler is what a UDP socket calls. Functions left nil do nothing.
@@ -15,10 +16,11 @@ type UDPHandler struct {
 	// sends the copy before it resumes that; if the copy is refused, OnDrain comes again.
 	OnDrain func(u *UDP)
 
-	// OnError is called for what went wrong without ending the socket: a datagram that was accepted and
-	// could not be sent (OpError.Addr tells for whom), or a report that the kernel had for the socket, such
-	// as ECONNREFUSED of a connected socket whose peer is gone. A peer can cause many: count them rather than
-	// log each. More than 16 that wait are counted in Stats only.
+	// OnError is called for what went wrong without ending the socket: an *OpError for a datagram that was
+	// accepted and could not be sent (Addr tells for whom), or for an error that the kernel had for the
+	// socket, such as ECONNREFUSED of a connected socket whose peer is gone; with UDPConfig.Reports an
+	// *ICMPError. A peer can cause many: of a kind there are at most 100 a second, ICMPErrors are folded, and
+	// Stats counts all.
 	OnError func(u *UDP, err error)
 
 	// OnClose is the last call: nil after Close or Stop, ErrClosed when the loop ended, else the error that
@@ -26,9 +28,24 @@ type UDPHandler struct {
 	OnClose func(u *UDP, err error)
 }
 
-// Datagram is one message received.
+// Datagram is one message received. Local and what follows are there where the UDPConfig asks for them.
 type Datagram struct {
 	Payload   []byte         // may be empty: a datagram without payload is one
 	Source    netip.AddrPort // the sender; IPv4 is IPv4 also through an IPv6 socket, and zones are numbers
 	Truncated bool           // it was longer than UDPConfig.MaxDatagramBytes; the rest is gone
+
+	Local     netip.Addr // ReceiveLocal: the address that it was sent to, multicast and broadcast ones included
+	Interface int        // ReceiveLocal: the number of the interface that it came by
+	ECN       ECN        // ReceiveECN
+	Time      time.Time  // ReceiveTime: when the kernel received it
 }
+
+// ECN is the congestion mark of a datagram (RFC 3168 section 5).
+type ECN uint8
+
+const (
+	NotECT ECN = 0 // not capable of ECN
+	ECT1   ECN = 1
+	ECT0   ECN = 2
+	CE     ECN = 3 // congestion experienced
+)

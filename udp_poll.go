@@ -14,9 +14,11 @@ func (u *UDP) ready(r poll.Ready) {
 	}
 	if r&(poll.Failed|poll.HungUp) != 0 {
 		u.failed = true
-		if u.paused || u.resting {
-			// It cannot be masked, and a paused socket receives nothing that would clear it.
-			u.clearFailure()
+		switch {
+		case u.reports.on:
+			u.loop.ring.Ready(u.source) // a paused socket takes reports, too: they cannot be masked
+		case u.paused || u.resting:
+			u.clearFailure() // nor can this, and a paused socket receives nothing that would clear it
 			return
 		}
 	}
@@ -37,6 +39,7 @@ func (u *UDP) endTurn() (more bool) {
 	if u.fd >= 0 && u.flushDue {
 		u.flush()
 	}
+	u.publish()
 	if u.stopping == drainingSends && u.sends.Len() == 0 {
 		u.close(nil)
 	}
@@ -46,6 +49,8 @@ func (u *UDP) endTurn() (more bool) {
 	switch {
 	case u.errors.len() > 0:
 		call(u.handler.OnError, u, u.errors.pop())
+	case u.reports.waiting.len() > 0:
+		call(u.handler.OnError, u, u.reports.waiting.pop())
 	case u.drained:
 		u.drained = false
 		if u.handler.OnDrain != nil {
@@ -55,7 +60,7 @@ func (u *UDP) endTurn() (more bool) {
 		u.closeDue = false
 		call(u.handler.OnClose, u, u.closeErr)
 	}
-	return u.errors.len() > 0 || u.drained || u.closeDue
+	return u.errors.len() > 0 || u.reports.waiting.len() > 0 || u.drained || u.closeDue
 }
 
 func call(fn func(*UDP, error), u *UDP, err error) {
@@ -89,11 +94,14 @@ func (u *UDP) name() string     { return "udp " + u.local.String() }
 // maxErrors is how many errors wait for OnError; more are counted only.
 const maxErrors = 16
 
+// deferError has OnError told of an error, unless there were too many lately.
 func (u *UDP) deferError(err error) {
-	if u.errors.len() < maxErrors {
-		u.errors.push(err)
-		u.loop.turnEnd.add(u)
+	if u.errors.len() == maxErrors || !u.errorRate.allow(u.loop.now) {
+		u.counters.unreported.Add(1)
+		return
 	}
+	u.errors.push(err)
+	u.loop.turnEnd.add(u)
 }
 
 func (u *UDP) opError(op string, addr netip.AddrPort, err error) error {

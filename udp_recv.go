@@ -2,7 +2,6 @@ package weir
 
 import (
 	"net/netip"
-	"syscall"
 	"time"
 
 	"github.com/weirnet/weir/internal/batch"
@@ -10,11 +9,18 @@ import (
 	"github.com/weirnet/weir/internal/sys"
 )
 
-// visit delivers datagrams while the bound allows and there are any.
+// visit delivers datagrams while the bound allows and there are any. Reports of the error queue are taken out
+// before, as they take room from datagrams, for half of the credit at most; they are told at the end of the
+// turn.
 //
 // It ends in one of three ways. The socket is empty. It failed. Or it stopped on its bound, and then it has
 // seen neither: it stays ready, and nothing is to be concluded.
 func (u *UDP) visit() (more bool) {
+	reportsLeft := u.reports.on && u.failed && u.takeReports()
+	return u.receive() || reportsLeft
+}
+
+func (u *UDP) receive() (more bool) {
 	most := u.limits.bound.most()
 	for most > 0 && u.loop.ring.Open() && !u.loop.stopDue() {
 		if !u.receiving() {
@@ -32,14 +38,13 @@ func (u *UDP) visit() (more bool) {
 			u.finishStop()
 			return false
 		}
-		asked := u.loop.ring.Batch(min(most, recvSlots), u.cost.perDatagram)
+		asked := u.mostMessages(most)
 		got, err := u.loop.kernel.Recv(u.fd, u.loop.recv, asked)
 		u.counters.recvCalls.Add(1)
 		if err != nil {
 			return u.recvFailed(err)
 		}
-		u.deliverBatch(got)
-		most -= got
+		most -= u.deliverBatch(got, most)
 		u.flushAfterBatch()
 		if u.drainedBy(got, asked) {
 			return u.receiving() && u.kept.Len() > 0
@@ -50,6 +55,15 @@ func (u *UDP) visit() (more bool) {
 	}
 	u.counters.boundStops.Add(1)
 	return true
+}
+
+// mostMessages is how many messages to ask for, of the datagrams that the bound still allows. Who shares a
+// socket takes one, so that what is left behind is there for the others.
+func (u *UDP) mostMessages(most int) int {
+	if u.shared {
+		return 1
+	}
+	return u.loop.ring.Batch(min(most, recvSlots), u.cost.perMessage)
 }
 
 // receiving tells that datagrams may be delivered.
@@ -71,32 +85,57 @@ func (u *UDP) drainedBy(got, asked int) bool {
 	return short
 }
 
-// deliverBatch delivers the batch that was just received, until the bound stops it, and keeps the rest.
-func (u *UDP) deliverBatch(got int) {
+// deliverBatch delivers the messages that were just received, until the bound stops it or as many datagrams
+// as most were, and keeps the rest. It returns the number of datagrams delivered.
+func (u *UDP) deliverBatch(got, most int) (delivered int) {
 	l := u.loop
-	msgs := l.recv.Msgs[:got]
+	u.batch = l.recv.Msgs[:got]
 	u.failures = 0
-	bytes := 0
-	for i := range msgs {
-		bytes += len(msgs[i].Buf)
-	}
-	u.counters.received.Add(uint64(got))
-	u.counters.recvBytes.Add(uint64(bytes))
-
+	u.countReceived(u.batch)
 	began := l.now
-	for len(msgs) > 0 {
-		m := &msgs[0]
-		msgs = msgs[1:]
-		u.undelivered = len(msgs)
-		u.deliver(m.Buf, m.Addr, m.Flags)
+	for len(u.batch) > 0 {
+		m := &u.batch[0]
+		u.deliver(u.next(), m.Addr, m.Flags, &m.Control)
 		l.charge(1)
-		if !u.receiving() || !l.ring.Open() {
+		delivered++
+		if !u.receiving() || !l.ring.Open() || delivered == most {
 			break
 		}
 	}
-	u.cost.learn(l.now-began, got-len(msgs))
-	if u.keep(msgs); u.fd < 0 || u.kept.Bytes() >= dearCopyBytes {
+	u.cost.learn(l.now-began, got-len(u.batch))
+	if u.keep(); u.fd < 0 || u.kept.Bytes() >= dearCopyBytes {
 		l.charge(0) // a close, or the copy, is not for the next source to pay
+	}
+	return delivered
+}
+
+// next cuts the first datagram off the batch.
+func (u *UDP) next() []byte {
+	m := &u.batch[0]
+	payload, segment := m.Buf, int(m.Control.Segment)
+	if segment == 0 || segment >= len(payload) {
+		u.batch = u.batch[1:]
+		return payload
+	}
+	m.Buf = payload[segment:]
+	return payload[:segment:segment]
+}
+
+func (u *UDP) countReceived(msgs []sys.Message) {
+	datagrams, bytes, joined := 0, 0, 0
+	for i := range msgs {
+		n := batch.Segments(len(msgs[i].Buf), msgs[i].Control.Segment)
+		datagrams += n
+		bytes += len(msgs[i].Buf)
+		if n > 1 {
+			joined += n
+		}
+	}
+	u.counters.received.Add(uint64(datagrams))
+	u.counters.recvBytes.Add(uint64(bytes))
+	u.counters.recvBatches.Add(1)
+	if joined > 0 {
+		u.counters.recvJoined.Add(uint64(joined))
 	}
 }
 
@@ -104,42 +143,48 @@ func (u *UDP) deliverBatch(got int) {
 const dearCopyBytes = 16 << 10
 
 // keep saves what a visit leaves of a batch, which is no more than the kernel's buffer held; a socket that was
-// closed has discarded it.
-func (u *UDP) keep(msgs []sys.Message) {
-	u.undelivered = 0
-	if u.fd < 0 {
-		return
+// closed has discarded it, and one that was exported handed it over.
+func (u *UDP) keep() {
+	for i := range u.batch {
+		u.kept.Push(&u.batch[i])
 	}
-	for i := range msgs {
-		u.kept.Push(msgs[i].Buf, msgs[i].Addr, msgs[i].Flags)
-	}
+	u.batch = nil
 }
 
 func (u *UDP) deliverKept() {
-	d := u.kept.At(0)
+	t := u.kept.At(0)
 	u.lent = true
-	u.deliver(d.Payload, d.Addr, d.Flags)
-	u.lent = false
+	u.deliver(t.First(), t.Addr, t.Flags, &t.Control)
 	u.loop.charge(1)
+	u.lent = false
 	if u.fd >= 0 {
 		u.kept.Drop(1)
 	} else {
-		u.kept.Drop(u.kept.Len())
+		u.kept.Clear()
 	}
 }
 
-func (u *UDP) deliver(payload []byte, source netip.AddrPort, flags sys.Flags) {
+func (u *UDP) deliver(payload []byte, source netip.AddrPort, flags sys.Flags, c *sys.Control) {
 	d := &u.loop.datagram
-	*d = Datagram{Payload: payload, Source: sock.Unmap(source), Truncated: flags&sys.Truncated != 0}
-	if len(payload) > u.limits.datagramBytes {
-		d.Payload, d.Truncated = payload[:u.limits.datagramBytes], true
-	}
+	*d = u.datagram(payload, source, flags, c)
 	if d.Truncated {
 		u.counters.truncated.Add(1)
 	}
 	if u.handler.OnDatagram != nil {
 		u.handler.OnDatagram(u, d)
 	}
+}
+
+// datagram is a received payload as the user sees it.
+func (u *UDP) datagram(payload []byte, source netip.AddrPort, flags sys.Flags, c *sys.Control) Datagram {
+	d := Datagram{
+		Payload: payload, Source: sock.Unmap(source), Truncated: flags&sys.Truncated != 0,
+		Local: c.Local.Unmap(), Interface: int(c.Interface), ECN: ECN(c.TrafficClass & ecnMask), Time: c.Time,
+	}
+	if len(payload) > u.limits.datagramBytes {
+		d.Payload, d.Truncated = payload[:u.limits.datagramBytes], true
+	}
+	return d
 }
 
 // recvFailed handles the error of a receive; the socket has no more for this visit.
@@ -160,20 +205,13 @@ func (u *UDP) recvFailed(err error) (more bool) {
 	case batch.Dead:
 		u.close(u.opError("receive", netip.AddrPort{}, err))
 	case batch.Stale:
-		u.report(err)
+		u.takeError(err)
 		return u.stopping == drainingReceives // the poller may see nothing of what is behind the error
 	default:
 		u.report(err)
 		return u.receivingFails()
 	}
 	return false
-}
-
-// report tells of an error that the kernel had for the socket.
-func (u *UDP) report(err error) {
-	u.failed = false
-	u.counters.recvErrors.Add(1)
-	u.deferError(u.opError("receive", u.peer, err))
 }
 
 // A socket rests when this many receives in a row have failed, for longer and longer.
@@ -202,14 +240,4 @@ func (u *UDP) receivingFails() (more bool) {
 		u.changed()
 	})
 	return false
-}
-
-// clearFailure reads the error that the poller saw where no receive has returned it: it would make the
-// socket ready for ever.
-func (u *UDP) clearFailure() {
-	u.failed = false
-	pending, err := u.loop.kernel.GetOption(u.fd, sys.SocketError)
-	if err == nil && pending != 0 {
-		u.report(syscall.Errno(pending))
-	}
 }

@@ -321,7 +321,7 @@ func TestUDPCloseInBatch(t *testing.T) {
 }
 
 func closeInBatch(t *testing.T, k *Kernel, pauseAt, closeAt int) {
-	l := newLoop(t, Config{Kernel: k, Bound: Unbounded()}) // so that 32 are asked for
+	l := newLoop(t, Config{NoGSO: true, Kernel: k, Bound: Unbounded()}) // so that 32 are asked for
 	from := listen(t, l, Bound{}, nil)
 	got, closed := 0, 0
 	check := func(when string, u *UDP) {

@@ -1,11 +1,14 @@
 package weir
 
 import (
+	"fmt"
+	"log/slog"
 	"net/netip"
 	"syscall"
 
 	"github.com/weirnet/weir/internal/batch"
 	"github.com/weirnet/weir/internal/sock"
+	"github.com/weirnet/weir/internal/sys"
 )
 
 // The most that a UDP datagram carries: 65,535 bytes less the UDP header and, over IPv4, the IP header.
@@ -16,8 +19,9 @@ const (
 
 // Send sends b as one datagram to an address, or to the peer of a connected socket when to is the zero
 // AddrPort. b is copied into a queue, which goes to the kernel after the batch of datagrams that is being
-// delivered on this socket, when it holds 64, and at the end of the turn; what the kernel refuses then goes
-// to OnError. Other goroutines send by a function that they Post.
+// delivered on this socket, when it holds 64 or 256 KiB, and at the end of the turn; datagrams of a size to one
+// destination count as one, as the kernel gets them as one (GSO). What the kernel refuses then goes to OnError.
+// Other goroutines send by Sender.
 //
 //   - Errors: ErrWouldBlock when the queue is full (OnDrain follows), ErrClosed, also when a Stop
 //     only waits for the queue, else *OpError for a
@@ -25,6 +29,21 @@ const (
 //     EAFNOSUPPORT (an IPv6 address on an IPv4 socket), EINVAL (port 0, or a zone
 //     that is not a number), EACCES (broadcast to 255.255.255.255 not allowed).
 func (u *UDP) Send(b []byte, to netip.AddrPort) error {
+	return u.SendWith(b, to, SendOptions{})
+}
+
+// SendOptions is what goes with a datagram. The zero SendOptions says nothing.
+type SendOptions struct {
+	Local     netip.Addr // the address to send from, one of this machine's; zero: the socket's, or the route's
+	Interface int        // the number of the interface to leave by; 0: the route's
+	ECN       ECN
+}
+
+// SendWith is Send with options.
+//
+//   - Errors: as Send; EAFNOSUPPORT for a Local of another family than the destination. What is not an address
+//     of this machine, or not an interface, the kernel finds out: OnError.
+func (u *UDP) SendWith(b []byte, to netip.AddrPort, o SendOptions) error {
 	if u.fd < 0 || u.stopping == drainingSends {
 		return ErrClosed
 	}
@@ -32,19 +51,80 @@ func (u *UDP) Send(b []byte, to netip.AddrPort) error {
 	if err != nil {
 		return u.opError("send", to, err)
 	}
-	if n := u.sends.Len(); n >= u.limits.sends || n > 0 && u.sends.Bytes()+len(b) > u.limits.sendBytes {
+	control, err := u.control(o, to)
+	if err != nil {
+		return u.opError("send", to, err)
+	}
+	if !u.roomFor(len(b)) {
 		u.refused = true
 		u.counters.refused.Add(1)
 		return ErrWouldBlock
 	}
-	u.sends.Push(b, dest, 0)
-	if u.sends.Len() == sendBatch && !u.blocked {
+	u.queueSend(&sys.Message{Buf: b, Addr: dest, Control: control})
+	return nil
+}
+
+// Reply sends b to where d came from. Where UDPConfig.ReceiveLocal told to which address d was sent, the answer
+// leaves from there, so that who asked one of many addresses hears from that one.
+//
+//   - Errors: as Send.
+func (u *UDP) Reply(d *Datagram, b []byte) error {
+	to := d.Source
+	if u.peer.IsValid() {
+		to = netip.AddrPort{}
+	}
+	o := SendOptions{}
+	if d.Local.IsValid() && !d.Local.IsMulticast() && d.Local != limitedBroadcast {
+		o.Local = d.Local
+	}
+	return u.SendWith(b, to, o)
+}
+
+// roomFor tells whether the queue takes a datagram of that size.
+func (u *UDP) roomFor(bytes int) bool {
+	n := u.sends.Len()
+	return n == 0 || n < u.limits.sends && u.sends.Bytes()+bytes <= u.limits.sendBytes
+}
+
+// queueSend queues a datagram, or a train of them, and sees to the flush.
+func (u *UDP) queueSend(m *sys.Message) {
+	if !u.segment || u.sends.Trains() == 0 || !u.sends.Join(m, u.paths.Largest(m.Addr.Addr())) {
+		u.sends.Push(m)
+	}
+	if (u.sends.Trains() >= sendBatch || u.sends.Bytes() >= flushBytes) && !u.blocked {
 		u.flush()
 	} else if !u.flushDue {
 		u.flushDue = true
 		u.loop.turnEnd.add(u)
 	}
-	return nil
+}
+
+const ecnMask = 3
+
+// control is what the kernel is to be told of a datagram.
+func (u *UDP) control(o SendOptions, to netip.AddrPort) (c sys.Control, err error) {
+	if o == (SendOptions{}) {
+		return c, nil
+	}
+	if o.Interface < 0 || o.ECN > CE {
+		return c, syscall.EINVAL
+	}
+	c.Interface = uint32(o.Interface)
+	if o.ECN != NotECT && u.ecn {
+		c.TrafficClass, c.HasTrafficClass = u.class&^ecnMask|uint8(o.ECN), true
+	}
+	if !o.Local.IsValid() {
+		return c, nil
+	}
+	if !to.IsValid() {
+		to = u.peer
+	}
+	if o.Local.Unmap().Is4() != to.Addr().Unmap().Is4() {
+		return c, fmt.Errorf("from %v: %w", o.Local, syscall.EAFNOSUPPORT)
+	}
+	local, err := sock.ForFamily(netip.AddrPortFrom(o.Local, 0), u.family)
+	c.Local = local.Addr()
+	return c, err
 }
 
 // destination checks a datagram and is its address as the kernel takes it.
@@ -64,7 +144,7 @@ func (u *UDP) destination(b []byte, to netip.AddrPort) (netip.AddrPort, error) {
 	if err := checkSize(b, to.Addr()); err != nil {
 		return to, err
 	}
-	if to.Addr().Unmap() == limitedBroadcast && !u.limits.broadcast {
+	if to.Addr().Unmap() == limitedBroadcast && !u.broadcast {
 		return to, syscall.EACCES
 	}
 	return sock.ForFamily(to, u.family)
@@ -101,13 +181,10 @@ func (u *UDP) flush() {
 	}
 	l := u.loop
 	sent := batch.Flush(l.kernel, u.fd, l.send, &u.sends, &u.hooks)
-	u.counters.sendCalls.Add(uint64(sent.Calls))
-	u.counters.sent.Add(uint64(sent.Datagrams))
-	u.counters.sentBytes.Add(uint64(sent.Bytes))
-	u.counters.lost.Add(uint64(sent.Failed))
+	u.counters.countSent(&sent)
 	if sent.Dead != nil {
 		u.counters.unsent.Add(uint64(u.sends.Len()))
-		u.sends.Drop(u.sends.Len())
+		u.sends.Clear()
 		u.close(u.opError("send", netip.AddrPort{}, sent.Dead))
 		return
 	}
@@ -115,10 +192,14 @@ func (u *UDP) flush() {
 		u.blocked = true
 		u.changed()
 	}
-	if u.refused && u.sends.Len() <= u.limits.sends/2 && u.sends.Bytes() <= u.limits.sendBytes/2 {
+	if u.sends.Len() > u.limits.sends/2 || u.sends.Bytes() > u.limits.sendBytes/2 {
+		return
+	}
+	if u.refused {
 		u.refused, u.drained = false, true
 		u.changed()
 	}
+	u.sender.roomAgain()
 }
 
 // flushAtOnce gives the queue to the kernel also where the socket was not writable when last looked at.
@@ -138,11 +219,46 @@ func (u *UDP) flushAfterBatch() {
 	}
 }
 
-// lostSend hears of a datagram that the kernel refused.
-func (u *UDP) lostSend(d *batch.Datagram, err error) {
-	to := sock.Unmap(d.Addr)
+// lostSend hears of a datagram or train that the kernel refused.
+func (u *UDP) lostSend(t *batch.Train, err error) {
+	to := sock.Unmap(t.Addr)
 	if !to.IsValid() {
 		to = u.peer
 	}
+	if err == syscall.EMSGSIZE {
+		err = &SizeError{Bytes: len(t.First()), MTU: u.mtu(to.Addr())}
+	}
 	u.deferError(u.opError("send", to, err))
+}
+
+// retrySend runs before a datagram is tried again that got what may be an earlier one's error: as long as the
+// error queue holds a report, the kernel may answer that to the next call, too.
+func (u *UDP) retrySend() { u.drainQueue() }
+
+// staleSend hears of an error that was an earlier datagram's. The error queue has said more of it, where there
+// is one.
+func (u *UDP) staleSend(err error) {
+	u.failed = false
+	if !u.reports.on {
+		u.report(err)
+	}
+}
+
+// noSegments hears that datagrams pass to a destination singly which did not pass as a train.
+func (u *UDP) noSegments(t *batch.Train, err error) {
+	known := u.paths.Largest(t.Addr.Addr()) != batch.NoLimit
+	u.paths.Blame(t.Addr.Addr(), int(t.Control.Segment), batch.DeviceCannot(err))
+	if !known {
+		u.loop.logLostPath("gso", err, slog.String("source", u.name()), slog.Any("to", sock.Unmap(t.Addr)),
+			slog.Int("segment", int(t.Control.Segment)))
+	}
+	u.segment = !u.paths.Off()
+}
+
+// noTrafficClass hears that datagrams pass without a traffic class which did not pass with one.
+func (u *UDP) noTrafficClass(t *batch.Train, err error) {
+	if u.ecn {
+		u.loop.logLostPath("ecn", err, slog.String("source", u.name()), slog.Any("to", sock.Unmap(t.Addr)))
+	}
+	u.ecn = false
 }

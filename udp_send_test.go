@@ -223,7 +223,7 @@ func TestUDPFlushAfterBatch(t *testing.T) {
 		t.Run(fmt.Sprintf("%d a datagram", replies), func(t *testing.T) {
 			onEachKernel(t, func(t *testing.T, k *Kernel) {
 				const count = 96 // three batches
-				l := newLoop(t, Config{Kernel: k})
+				l := newLoop(t, Config{NoGSO: true, Kernel: k})
 				got := 0
 				u := listen(t, l, Unbounded(), func(u *UDP, d *Datagram) {
 					batch := got / recvSlots * recvSlots

@@ -28,7 +28,7 @@ func TestUDPStatsCounts(t *testing.T) {
 		t.Run(row.bound.String(), func(t *testing.T) {
 			onEachKernel(t, func(t *testing.T, k *Kernel) {
 				const count, size = 100, 11
-				l := newLoop(t, Config{Kernel: k})
+				l := newLoop(t, Config{NoGSO: true, Kernel: k})
 				got := 0
 				u := listen(t, l, row.bound, func(*UDP, *Datagram) {
 					if got++; got == count {
@@ -65,7 +65,7 @@ func TestUDPStatsCounts(t *testing.T) {
 func TestUDPStatsSendCalls(t *testing.T) {
 	for queued, calls := range map[int]uint64{1: 1, 63: 1, 64: 1, 65: 2, 100: 2, 128: 2, 129: 3} {
 		onEachKernel(t, func(t *testing.T, k *Kernel) {
-			l := newLoop(t, Config{Kernel: k})
+			l := newLoop(t, Config{NoGSO: true, Kernel: k})
 			u := listen(t, l, Bound{}, nil)
 			for range queued {
 				mustSend(t, u, "x", u.LocalAddr())
@@ -100,7 +100,7 @@ func TestUDPShareSavesACall(t *testing.T) {
 func TestUDPKernelDropped(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k *Kernel) {
 		const count = 200
-		l := newLoop(t, Config{Kernel: k})
+		l := newLoop(t, Config{NoGSO: true, Kernel: k})
 		var u *UDP
 		got := 0
 		balanced := func() bool {
@@ -159,7 +159,7 @@ func TestUDPDropsWrap(t *testing.T) {
 // TestUDPStatsOfLoop holds "sums over all UDP sockets, closed ones included".
 func TestUDPStatsOfLoop(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k *Kernel) {
-		l := newLoop(t, Config{Kernel: k})
+		l := newLoop(t, Config{NoGSO: true, Kernel: k})
 		sum := func(socks ...*UDP) (s UDPStats) {
 			for _, u := range socks {
 				s.add(u.Stats())

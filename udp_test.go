@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/weirnet/weir/internal/memsys"
-	"github.com/weirnet/weir/internal/poll"
 )
 
 // nowhere is an address that a socket at 127.0.0.1 cannot send to: the kernel answers EINVAL, as such a
@@ -793,7 +792,7 @@ func TestUDPZones(t *testing.T) {
 		if !ok {
 			t.Skip("no interface that is up has a link-local IPv6 address")
 		}
-		zones(t, NewKernel(poll.Native()), addr)
+		zones(t, realKernel(t), addr)
 	})
 }
 

@@ -164,6 +164,19 @@ func (q *Queue) dropTrain(t *Train) {
 	}
 }
 
+// KeepFirst takes everything out but the first datagram, whose memory may be in use.
+func (q *Queue) KeepFirst() {
+	for q.trains > 1 {
+		t := q.At(q.trains - 1)
+		q.release(t.chunk)
+		*t = Train{}
+		q.trains--
+	}
+	t := q.At(0)
+	t.Payload, t.Control.Segment = t.First(), 0
+	q.n, q.bytes = 1, len(t.Payload)
+}
+
 // Clear takes everything out.
 func (q *Queue) Clear() { q.Drop(q.n) }
 

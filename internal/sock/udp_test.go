@@ -153,8 +153,8 @@ var optionNames = map[sys.Option]string{
 // everything is options that need every call there is.
 func everything() UDPOptions {
 	return UDPOptions{
-		Peer: addr("[::1]:9"), ReuseAddr: true, ReusePort: true, Broadcast: true, // weir:port the kernel is in memory
-		RecvBufferBytes: 1000, SendBufferBytes: 2000,
+		Peer: addr("[::1]:9"), ReuseAddr: true, ReusePort: true, // weir:port the kernel is in memory
+		UDPSettings: UDPSettings{Broadcast: true, RecvBufferBytes: 1000, SendBufferBytes: 2000},
 	}
 }
 

@@ -1,0 +1,157 @@
+package weir
+
+import (
+	"net/netip"
+	"syscall"
+
+	"github.com/weirnet/weir/internal/sock"
+	"github.com/weirnet/weir/internal/sys"
+)
+
+const (
+	reportSlots = 32  // reports of one call
+	maxReported = 64  // kinds of report that wait for OnError; more are counted only
+	maxRetry    = 128 // reports taken for one send that is tried again
+)
+
+// reportTable folds reports of a peer and errno until OnError has heard of them.
+type reportTable struct {
+	on      bool
+	waiting fifo[*ICMPError]
+}
+
+// fold adds a report to its kind and tells whether there was room.
+func (t *reportTable) fold(r ICMPError) bool {
+	for _, e := range t.waiting.all() {
+		if e.Peer == r.Peer && e.Errno == r.Errno {
+			e.Offender, e.MTU = r.Offender, r.MTU
+			e.Count++
+			return true
+		}
+	}
+	if t.waiting.len() == maxReported {
+		return false
+	}
+	t.waiting.push(&r)
+	return true
+}
+
+// takeReports empties the error queue into the table, for half of the visit's credit at most, and tells
+// whether there is more. No user's code runs here.
+func (u *UDP) takeReports() (more bool) {
+	ring := u.loop.ring
+	enough := ring.Credit() / 2
+	taken := 0
+	for {
+		got := u.takeSomeReports()
+		u.loop.charge(got)
+		if got == 0 {
+			break
+		}
+		taken += got
+		if ring.Exempt() && taken >= maxRetry || !ring.Exempt() && ring.Credit() <= enough {
+			return true
+		}
+	}
+	if taken == 0 {
+		u.clearFailure()
+	}
+	u.failed = false
+	return false
+}
+
+// takeSomeReports makes one call and returns the number of reports that it took.
+func (u *UDP) takeSomeReports() int {
+	b := u.loop.icmp
+	got, err := u.loop.kernel.RecvErrors(u.fd, b, reportSlots)
+	if err != nil {
+		return 0
+	}
+	u.counters.reports.Add(uint64(got))
+	for i := range got {
+		u.learnReport(&b.Reports[i])
+	}
+	return got
+}
+
+// learnReport folds a report. One of this machine itself is not news: the call that sent has answered it.
+func (u *UDP) learnReport(r *sys.Report) {
+	if r.Origin != sys.OriginICMP || r.Errno == 0 {
+		return
+	}
+	e := ICMPError{Peer: sock.Unmap(r.Peer), Offender: r.Offender.Unmap(), Errno: r.Errno, Count: 1}
+	if r.Errno == syscall.EMSGSIZE {
+		e.MTU = int(r.Info)
+	}
+	if !u.reports.fold(e) {
+		u.counters.reportsDropped.Add(1)
+	}
+	u.changed()
+}
+
+// takeError handles an error that a call was answered with, though it is about an earlier datagram. With an
+// error queue that says more of it.
+func (u *UDP) takeError(err error) {
+	u.failed = false
+	if u.drainQueue() > 0 && u.reports.on {
+		return
+	}
+	u.report(err)
+}
+
+// drainQueue takes reports out of the error queue, within a limit, and returns their number. A socket that
+// did not ask for them has some when whoever it was adopted from did.
+func (u *UDP) drainQueue() (taken int) {
+	if !u.reports.on {
+		return 0
+	}
+	for taken < maxRetry {
+		got := u.takeSomeReports()
+		taken += got
+		if got < reportSlots {
+			return taken
+		}
+	}
+	u.failed = true // there may be more
+	return taken
+}
+
+// report tells of an error that the kernel had for the socket.
+func (u *UDP) report(err error) {
+	u.failed = false
+	u.counters.recvErrors.Add(1)
+	u.deferError(u.opError("receive", u.peer, err))
+}
+
+// clearFailure reads the error that the poller saw where no receive has returned it, nor the error queue: it
+// would make the socket ready for ever. A link that goes down leaves one, and an ICMP message that finds the
+// receive buffer full.
+func (u *UDP) clearFailure() {
+	u.failed = false
+	pending, err := u.loop.kernel.GetOption(u.fd, sys.SocketError)
+	if err == nil && pending != 0 {
+		u.report(syscall.Errno(pending))
+		return
+	}
+	if !u.reports.on && err == nil {
+		// Others who have the socket asked for reports, and do not take them.
+		u.reports.on = true
+		u.reports.on = u.drainQueue() > 0
+	}
+}
+
+// mtu is the largest packet that a path takes, as far as the kernel knows; 0 where it does not tell.
+func (u *UDP) mtu(peer netip.Addr) int {
+	if !u.peer.IsValid() {
+		return 0
+	}
+	option := sys.PathMTU
+	if !peer.Is4() {
+		option = sys.PathMTU6
+	}
+	n, err := u.loop.kernel.GetOption(u.fd, option)
+	if err != nil {
+		return 0
+	}
+	return n
+}
