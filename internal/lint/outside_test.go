@@ -17,10 +17,10 @@ var outside = []struct {
 	{module: "golang.org/x/net", code: []string{"dgram"}, tests: []string{"..."}}, // ipv4.Message; nettest
 	{module: "github.com/quic-go/quic-go", code: []string{"weirhttp"}},
 	{module: "github.com/spf13/cobra", code: []string{"cmd/weir"}},
-	{module: "github.com/spf13/pflag", code: []string{"cmd/weir"}},                // cobra's flags
-	{module: "github.com/rogpeppe/go-internal", tests: []string{"cmd/weir"}},      // testscript
-	{module: "go.uber.org/goleak", tests: []string{"..."}},                        // TestMain
-	{module: "pgregory.net/rapid", tests: []string{"internal/...", ".", "dgram"}}, // property tests
+	{module: "github.com/spf13/pflag", code: []string{"cmd/weir"}},                         // cobra's flags
+	{module: "github.com/rogpeppe/go-internal", tests: []string{"cmd/weir"}},               // testscript
+	{module: "go.uber.org/goleak", tests: []string{"..."}},                                 // TestMain
+	{module: "pgregory.net/rapid", tests: []string{"internal/...", ".", "dgram", "fault"}}, // property tests
 }
 
 // TestOutside holds "the root and its internals import std and golang.org/x/sys only".
