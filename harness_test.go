@@ -28,6 +28,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if os.Getenv(sharerEnv) != "" {
+		if err := runSharer(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if r, w, err := os.Pipe(); err == nil { // has the runtime open its own poller, which stays
 		_, _ = r.Close(), w.Close()
 	}
@@ -95,10 +102,12 @@ func newLoop(t *testing.T, cfg Config) *Loop {
 	return l
 }
 
+const runTimeout = 3 * time.Second
+
 // run runs the loop until a callback closes it, and fails the test if none does.
 func run(t *testing.T, l *Loop) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, fmt.Errorf("nothing ended the loop"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), runTimeout, fmt.Errorf("nothing ended the loop"))
 	defer cancel()
 	if err := l.Run(ctx); err != nil {
 		t.Fatal(err)
@@ -124,3 +133,5 @@ func sendNow(t *testing.T, from *UDP, to netip.AddrPort, n int) {
 	}
 	from.flush()
 }
+
+func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }

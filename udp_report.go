@@ -45,19 +45,18 @@ func (u *UDP) takeReports() (more bool) {
 	for {
 		got := u.takeSomeReports()
 		u.loop.charge(got)
-		if got == 0 {
-			break
-		}
 		taken += got
-		if ring.Exempt() && taken >= maxRetry || !ring.Exempt() && ring.Credit() <= enough {
+		switch {
+		case taken == 0:
+			u.clearFailure()
+			return false
+		case got < reportSlots:
+			u.failed = false
+			return false
+		case ring.Exempt() && taken >= maxRetry, !ring.Exempt() && ring.Credit() <= enough:
 			return true
 		}
 	}
-	if taken == 0 {
-		u.clearFailure()
-	}
-	u.failed = false
-	return false
 }
 
 // takeSomeReports makes one call and returns the number of reports that it took.

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package weir
+
+const sharerEnv = ""
+
+func runSharer() error { return nil }
