@@ -183,6 +183,11 @@ func (q *Queue) KeepFirst() {
 	t := q.At(0)
 	t.Payload, t.Control.Segment = t.First(), 0
 	q.n, q.bytes = 1, len(t.Payload)
+	if q.filling != t.chunk {
+		q.pool.put(q.filling)
+		q.filling = t.chunk
+	}
+	t.chunk.used = len(t.chunk.data) // what is behind it was in use: nothing can join
 }
 
 // Clear takes everything out.

@@ -159,6 +159,47 @@ func TestQueueCut(t *testing.T) {
 	}
 }
 
+// TestKeepFirst: "takes everything out but the first datagram, whose memory may be in use".
+func TestKeepFirst(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		queued []*sys.Message
+		chunks int
+	}{
+		{"one", []*sys.Message{datagram(1, 100)}, 1},
+		{"of a train", []*sys.Message{train(1, 250, 100)}, 1},
+		{"of many in a chunk", []*sys.Message{datagram(1, 100), datagram(2, 100), train(3, 300, 100)}, 1},
+		{"of many chunks", []*sys.Message{train(1, 300, 100), datagram(2, 40_000), datagram(3, 40_000)}, 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			var pool Pool
+			q := NewQueue(&pool)
+			for _, m := range row.queued {
+				q.Push(m)
+			}
+			first := q.At(0).First()
+			q.KeepFirst()
+			left := q.At(0)
+			if q.Len() != 1 || q.Trains() != 1 || q.Bytes() != 100 || &left.Payload[0] != &first[0] || left.Len() != 1 || cap(left.Payload) != 100 {
+				t.Errorf("%d datagrams, %d bytes in %d trains left", q.Len(), q.Bytes(), q.Trains())
+			}
+			if q.Join(datagram(1, 100), NoLimit) {
+				t.Error("one joined, behind which there was another")
+			}
+			q.Push(datagram(4, 100))
+			if !bytes.Equal(q.At(0).Payload, payloadOf(1, 100)) || !bytes.Equal(q.At(1).Payload, payloadOf(4, 100)) {
+				t.Error("they were overwritten")
+			}
+			q.Clear()
+			if freeChunks(t, &pool) != max(row.chunks, 2) { // the last took one more, or one that was free
+				t.Errorf("%d chunks came back, want %d", freeChunks(t, &pool), max(row.chunks, 2))
+			}
+		})
+	}
+}
+
 // TestJoin: "for the same destination with the same Control and not larger than those in it, the last is not
 // smaller, and the train has room. A segment is at most largest bytes."
 func TestJoin(t *testing.T) {
@@ -560,6 +601,12 @@ func TestQueueModel(t *testing.T) {
 				d := rapid.IntRange(0, len(m.entries)).Draw(t, "count")
 				m.queue.Drop(d)
 				m.entries = m.entries[d:]
+			},
+			"keep the first": func(t *rapid.T) {
+				if m := pick(t); len(m.entries) > 0 {
+					m.queue.KeepFirst()
+					m.entries = m.entries[:1:1]
+				}
 			},
 			"clear": func(t *rapid.T) {
 				m := pick(t)
