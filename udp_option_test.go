@@ -173,12 +173,11 @@ func TestUDPDevice(t *testing.T) {
 	})
 }
 
-// TestUDPMulticast joins, hears, leaves and does not hear, by group and by source, over both families.
+// TestUDPMulticast joins, hears, leaves and does not hear, by group and by source.
 func TestUDPMulticast(t *testing.T) {
 	for _, row := range []struct{ name, local, group, source, other string }{
 		{"IPv4", "0.0.0.0:0", "239.1.2.3", "", ""},
 		{"IPv4 by source", "0.0.0.0:0", "232.1.2.3", "127.0.0.1", "127.0.0.2"},
-		{"IPv6", "[::]:0", "ff12::1234", "", ""},
 		{"IPv4 of both", "[::]:0", "239.1.2.4", "", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -236,17 +235,9 @@ func TestUDPMulticast(t *testing.T) {
 					step(join(group, lo))
 					say("member")
 					later(l, func() {
-						step(from.SetMulticastLoop(false))
-						for _, u := range others {
-							step(u.SetMulticastLoop(false))
-						}
-						say("not on this machine")
-						later(l, func() {
-							step(from.SetMulticastLoop(true))
-							step(leave(group, lo))
-							say("left")
-							later(l, func() { _ = l.Close() })
-						})
+						step(leave(group, lo))
+						say("left")
+						later(l, func() { _ = l.Close() })
 					})
 				})
 				run(t, l)
