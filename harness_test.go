@@ -102,7 +102,7 @@ func newLoop(t *testing.T, cfg Config) *Loop {
 	return l
 }
 
-const runTimeout = 3 * time.Second
+const runTimeout = 30 * time.Second
 
 // run runs the loop until a callback closes it, and fails the test if none does.
 func run(t *testing.T, l *Loop) {

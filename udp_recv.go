@@ -102,9 +102,12 @@ func (u *UDP) deliverBatch(got, most int) (delivered int) {
 			break
 		}
 	}
+	if l.uncharged > 0 {
+		l.settle()
+	}
 	u.cost.learn(l.now-began, got-len(u.batch))
 	if u.keep(); u.fd < 0 || u.kept.Bytes() >= dearCopyBytes {
-		l.charge(0) // a close, or the copy, is not for the next source to pay
+		l.settle() // a close, or the copy, is not for the next source to pay
 	}
 	return delivered
 }
@@ -195,7 +198,7 @@ func (u *UDP) recvFailed(err error) (more bool) {
 	}
 	switch class {
 	case batch.Wait:
-		u.loop.charge(0)
+		u.loop.settle()
 		if u.failed {
 			u.clearFailure()
 		}

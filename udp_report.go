@@ -44,7 +44,8 @@ func (u *UDP) takeReports() (more bool) {
 	taken := 0
 	for {
 		got := u.takeSomeReports()
-		u.loop.charge(got)
+		u.loop.uncharged += got
+		u.loop.settle()
 		taken += got
 		switch {
 		case taken == 0:

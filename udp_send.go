@@ -215,7 +215,7 @@ func (u *UDP) flushAtOnce() {
 func (u *UDP) flushAfterBatch() {
 	if u.fd >= 0 && u.sends.Len() > 0 && !u.blocked {
 		u.flush()
-		u.loop.charge(0)
+		u.loop.settle()
 	}
 }
 
