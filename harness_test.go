@@ -15,21 +15,18 @@ import (
 	"github.com/weirnet/weir/internal/sys/systest"
 )
 
-// TestMain fails a run that leaves a goroutine or an open descriptor behind.
+// TestMain runs another program where a test asks for one by the environment. It fails a run that leaves a goroutine or an open descriptor behind.
 func TestMain(m *testing.M) {
 	if err := systest.RefuseIfAsked(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if spec := os.Getenv(floodEnv); spec != "" {
-		if err := flood(spec); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for env, program := range map[string]func(spec string) error{floodEnv: flood, sharerEnv: runSharer, bulkEnv: runBulk} {
+		spec := os.Getenv(env)
+		if spec == "" {
+			continue
 		}
-		os.Exit(0)
-	}
-	if os.Getenv(sharerEnv) != "" {
-		if err := runSharer(); err != nil {
+		if err := program(spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

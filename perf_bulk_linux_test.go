@@ -25,32 +25,26 @@ const bulkEnv = "WEIR_TEST_BULK"
 
 const bulkBytes = 1200
 
-func init() { // before TestMain, which has no business with it
-	spec := strings.Fields(os.Getenv(bulkEnv))
-	if len(spec) == 0 {
-		return
-	}
+// runBulk is the process that is asked for.
+func runBulk(words string) error {
+	spec := strings.Fields(words)
 	number := func(i int) float64 {
 		f, _ := strconv.ParseFloat(spec[i], 64)
 		return f
 	}
 	seconds := func(i int) time.Duration { return time.Duration(number(i) * float64(time.Second)) }
-	var err error
 	switch spec[0] + " " + spec[1] {
 	case "weir send":
-		err = weirSend(int(number(2)), int(number(3)), seconds(4))
+		return weirSend(int(number(2)), int(number(3)), seconds(4))
 	case "weir recv":
-		err = weirRecv(seconds(3))
+		return weirRecv(seconds(3))
 	case "std send":
-		err = stdSend(int(number(2)), int(number(3)), seconds(4))
+		return stdSend(int(number(2)), int(number(3)), seconds(4))
 	case "std recv":
-		err = stdRecv(seconds(3))
+		return stdRecv(seconds(3))
+	default:
+		return fmt.Errorf("unknown program %q", words)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
 }
 
 // cpu is the processor time of this process.

@@ -100,7 +100,7 @@ func (s *sharer) hear() string {
 // runSharer is the process that startSharer starts. A line of its input is what to do with the socket: "take" it from
 // the message, "inherit" it, "inject" a datagram; then "stop" or "exit" in the first datagram, or "count" all, each of
 // which it answers when done.
-func runSharer() error {
+func runSharer(string) error {
 	f := os.NewFile(3, "control")
 	c, err := net.FileConn(f)
 	_ = f.Close()
