@@ -167,6 +167,9 @@ func TestSenderCloses(t *testing.T) {
 	inBubble(t, func(t *testing.T, net *memsys.Net) {
 		l := newLoop(t, Config{Kernel: NewKernel(net.Backend())})
 		u := mustListen(t, l, loopback4, UDPConfig{MaxQueuedSends: 2}, UDPHandler{})
+		if err := net.BlockSends(u.fd, true); err != nil {
+			t.Fatal(err)
+		}
 		for range 2 {
 			if err := u.Sender().Send([]byte("x"), u.LocalAddr()); err != nil {
 				t.Fatal(err)

@@ -47,7 +47,9 @@ type UDP struct {
 	paused   bool
 	resting  bool // receives keep failing; a timer ends it
 	failures int  // of receives in a row
+	empty    int  // receives in a row that found nothing
 	failed   bool // the poller saw an error that nothing has taken yet
+	hungUp   bool // the poller saw both directions ended
 	cost     costEstimate
 	kept     batch.Queue   // received but not delivered: a visit ended inside a batch
 	lent     bool          // the first of them is being delivered

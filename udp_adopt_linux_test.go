@@ -3,12 +3,14 @@
 package weir
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestUDPAdoptErrors holds "must be a datagram INET socket, else a clear error", and that the descriptor stays the
@@ -116,4 +118,46 @@ func TestUDPAdoptFile(t *testing.T) {
 			t.Errorf("%v, %v", u, err)
 		}
 	})
+}
+
+// TestUDPShutDown: a socket of which somebody who has it, too, ends a direction is ready and empty for ever. The loop
+// does not spin, and ends a socket of which both directions are over.
+func TestUDPShutDown(t *testing.T) {
+	for _, row := range []struct {
+		name           string
+		how            int
+		paused, closed bool
+	}{
+		{"receiving", syscall.SHUT_RD, false, false},
+		{"receiving, paused", syscall.SHUT_RD, true, false},
+		{"sending", syscall.SHUT_WR, false, false},
+		{"both", syscall.SHUT_RDWR, false, true},
+		{"both, paused", syscall.SHUT_RDWR, true, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLoop(t, Config{})
+			got := 0
+			var closed error
+			u := mustListen(t, l, loopback4, UDPConfig{}, UDPHandler{
+				OnDatagram: func(*UDP, *Datagram) { got++ },
+				OnClose:    func(_ *UDP, err error) { closed = err },
+			})
+			sendNow(t, listen(t, l, Bound{}, nil), u.LocalAddr(), 3)
+			if row.paused {
+				u.Pause()
+			}
+			if err := syscall.Shutdown(u.fd, row.how); err != nil && err != syscall.ENOTCONN { // which does it nonetheless
+				t.Fatal(err)
+			}
+			l.AfterFunc(200*time.Millisecond, func() { _ = l.Close() })
+			run(t, l)
+			const most = 20 * (emptyBeforeRest + 4) // in rests of 10 ms
+			if turns := l.Turn(); turns > most {
+				t.Errorf("%d turns in 200 ms, want at most %d", turns, most)
+			}
+			if row.closed != errors.Is(closed, syscall.ESHUTDOWN) || !row.paused && got != 3 {
+				t.Errorf("got %d, closed by %v", got, closed)
+			}
+		})
+	}
 }

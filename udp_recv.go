@@ -90,7 +90,7 @@ func (u *UDP) drainedBy(got, asked int) bool {
 func (u *UDP) deliverBatch(got, most int) (delivered int) {
 	l := u.loop
 	u.batch = l.recv.Msgs[:got]
-	u.failures = 0
+	u.failures, u.empty = 0, 0
 	u.countReceived(u.batch)
 	began := l.now
 	for len(u.batch) > 0 {
@@ -199,6 +199,11 @@ func (u *UDP) recvFailed(err error) (more bool) {
 	switch class {
 	case batch.Wait:
 		u.loop.settle()
+		u.foundEmpty()
+		if u.hungUp {
+			u.shutDown()
+			return false
+		}
 		if u.failed {
 			u.clearFailure()
 		}
@@ -224,6 +229,20 @@ const (
 	longestRest        = time.Second
 )
 
+// emptyBeforeRest is how often in a row a socket may be found ready and empty before it rests.
+const emptyBeforeRest = 64
+
+// foundEmpty counts receives that find nothing. A datagram with a wrong checksum makes a socket ready and is
+// then not there, and who shares a socket may come too late. But one that somebody who has it, too, has shut down
+// (shutdown(2)) is ready and empty for ever.
+func (u *UDP) foundEmpty() {
+	u.empty++
+	if u.empty >= emptyBeforeRest && u.stopping == notStopping {
+		u.empty = 0
+		u.rest(shortestRest)
+	}
+}
+
 // receivingFails counts receives that fail for other reasons than a report. What is queued stays readable, so
 // the poller would offer it again at once, for ever.
 func (u *UDP) receivingFails() (more bool) {
@@ -236,11 +255,16 @@ func (u *UDP) receivingFails() (more bool) {
 		u.finishStop()
 		return false
 	}
+	u.rest(min(shortestRest<<min(n, 10), longestRest))
+	return false
+}
+
+// rest receives nothing for a time.
+func (u *UDP) rest(d time.Duration) {
 	u.resting = true
 	u.changed()
-	u.loop.AfterFunc(min(shortestRest<<min(n, 10), longestRest), func() {
+	u.loop.AfterFunc(d, func() {
 		u.resting = false
 		u.changed()
 	})
-	return false
 }
