@@ -74,7 +74,8 @@ type groupSourceReq struct {
 	Source    storage
 }
 
-// storage is struct sockaddr_storage.
+// storage is struct sockaddr_storage. What aligns it stands in front: behind the rest, a field of no size makes
+// the struct larger.
 type storage struct {
 	_    [0]uintptr
 	name rawName
