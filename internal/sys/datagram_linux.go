@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"net/netip"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -105,10 +106,20 @@ func (s *real) Send(fd int, b *SendBatch, from, to int) (int, error) {
 		h.Control = nil
 		h.SetControllen(0)
 		if m.Control != (Control{}) {
-			control := appendControl(b.native.controls.slot(i)[:0], &m.Control, m.Addr.Addr())
+			control := appendControl(b.native.controls.slot(i)[:0], &m.Control, s.destination(fd, m))
 			h.Control = unsafe.SliceData(control)
 			h.SetControllen(len(control))
 		}
 	}
 	return s.send(fd, b.native.hdrs[from:to])
+}
+
+// destination is where a datagram with a Control goes, as far as it has to be known: an interface is told to
+// IPv4 and IPv6 apart, and one of them refuses what the other one is told.
+func (s *real) destination(fd int, m *Message) netip.Addr {
+	if m.Addr.IsValid() || m.Control.Local.IsValid() || m.Control.Interface == 0 {
+		return m.Addr.Addr()
+	}
+	peer, _ := s.RemoteAddr(fd) // none: the kernel will say so
+	return peer.Addr()
 }
