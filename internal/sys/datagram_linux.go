@@ -54,6 +54,9 @@ func (s *real) Recv(fd int, b *RecvBatch, n int) (int, error) {
 		m.Control = Control{}
 		if h.hdr.Controllen != 0 {
 			m.Control = parseControl(b.native.controls.slot(i)[:min(h.hdr.Controllen, recvControlBytes)])
+			if m.Addr.Addr().Is4In6() && m.Control.Local.Is4() { // RecvLocal alone on an IPv6 socket
+				m.Control.Local = netip.AddrFrom16(m.Control.Local.As16())
+			}
 		}
 		h.hdr.Namelen = nameBytes6
 		h.hdr.SetControllen(recvControlBytes)
