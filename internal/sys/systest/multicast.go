@@ -1,6 +1,8 @@
 package systest
 
 import (
+	"encoding/binary"
+	"math/rand/v2"
 	"net/netip"
 	"strconv"
 	"syscall"
@@ -10,12 +12,21 @@ import (
 	"github.com/weirnet/weir/internal/sys"
 )
 
-// The groups of the cases. None is anybody's: 239.0.0.0/8 is the organisation's own, ff02:: the link's.
-var (
-	group4 = netip.MustParseAddr("239.1.2.3")
-	group6 = netip.MustParseAddr("ff02::1:2:3")
-	site6  = netip.MustParseAddr("ff15::1:2:3")
-)
+// A group is anybody's of the machine, and a wildcard socket hears what another process joined: each case takes
+// one by chance, of the organisation's own 239.0.0.0/8, and of the link's or the site's.
+func newGroup4() netip.Addr {
+	r := rand.Uint32()
+	return netip.AddrFrom4([4]byte{239, byte(r >> 16), byte(r >> 8), byte(r)})
+}
+
+func newLinkGroup() netip.Addr { return newGroup6("ff12::") }
+func newSiteGroup() netip.Addr { return newGroup6("ff15::") }
+
+func newGroup6(prefix string) netip.Addr {
+	a := netip.MustParseAddr(prefix).As16()
+	binary.BigEndian.PutUint64(a[8:], rand.Uint64())
+	return netip.AddrFrom16(a)
+}
 
 var multicastCases = []assertion{
 	{"multicast: a group can be joined once and left once", func(r *rig) {
@@ -32,7 +43,8 @@ var multicastCases = []assertion{
 		}
 	}},
 	{"multicast: any socket of the machine may join the same", func(r *rig) {
-		m := sys.Membership{Group: group4, Interface: r.loopbackNumber()}
+		group := newGroup4()
+		m := sys.Membership{Group: group, Interface: r.loopbackNumber()}
 		a, b := r.socket(sys.IPv4), r.socket(sys.IPv4)
 		r.must(r.join(a, m))
 		r.must(r.join(b, m))
@@ -40,7 +52,8 @@ var multicastCases = []assertion{
 		r.must(r.leave(b, m))
 	}},
 	{"multicast: a duplicate is the same member", func(r *rig) {
-		m := sys.Membership{Group: group4, Interface: r.loopbackNumber()}
+		group := newGroup4()
+		m := sys.Membership{Group: group, Interface: r.loopbackNumber()}
 		fd := r.socket(sys.IPv4)
 		r.must(r.join(fd, m))
 		r.want(r.join(r.duplicate(fd), m), syscall.EADDRINUSE)
@@ -74,7 +87,7 @@ var multicastCases = []assertion{
 				r.Errorf("%+v: error is %v", c, err)
 			}
 		}
-		r.want(r.join(1<<20, sys.Membership{Group: group4}), syscall.EBADF)
+		r.want(r.join(1<<20, sys.Membership{Group: newGroup4()}), syscall.EBADF)
 	}},
 	{"multicast: sources are joined and left one by one, and the last ends the membership", func(r *rig) {
 		lo := r.loopbackNumber()
@@ -104,49 +117,53 @@ var multicastCases = []assertion{
 		}
 	}},
 	{"multicast: a member hears its group, and not after it left", func(r *rig) {
+		group := newGroup4()
 		lo := r.loopbackNumber()
-		m := sys.Membership{Group: group4, Interface: lo}
+		m := sys.Membership{Group: group, Interface: lo}
 		from, to := r.sendsBy(lo), r.bound("0.0.0.0:0")
 		fence := r.bound("127.0.0.1:0")
 		r.turnOn(to, sys.RecvLocal)
-		dest := netip.AddrPortFrom(group4, r.local(to).Port())
+		dest := netip.AddrPortFrom(group, r.local(to).Port())
 		r.send(from, "before", dest)
 		r.must(r.join(to, m))
 		r.send(from, "meant", dest)
 		got := r.recv(to)
 		r.equal(string(got.Buf), "meant")
 		r.equal(got.Addr, r.local(from))
-		r.equal(got.Control, sys.Control{Local: group4, Interface: uint32(lo)})
-		r.send(from, "another group", netip.AddrPortFrom(group4.Next(), dest.Port()))
+		r.equal(got.Control, sys.Control{Local: group, Interface: uint32(lo)})
+		r.send(from, "another group", netip.AddrPortFrom(group.Next(), dest.Port()))
 		r.must(r.leave(to, m))
 		r.send(from, "after", dest)
 		r.deliver(from, fence, "fence")
 		r.silent(to)
 	}},
 	{"multicast: with the interface in Control instead of an option", func(r *rig) {
+		group := newGroup4()
 		lo := r.loopbackNumber()
 		from, to := r.bound("127.0.0.1:0"), r.bound("0.0.0.0:0")
-		r.must(r.join(to, sys.Membership{Group: group4, Interface: lo}))
-		r.sendWith(from, "x", netip.AddrPortFrom(group4, r.local(to).Port()), sys.Control{Interface: uint32(lo)})
+		r.must(r.join(to, sys.Membership{Group: group, Interface: lo}))
+		r.sendWith(from, "x", netip.AddrPortFrom(group, r.local(to).Port()), sys.Control{Interface: uint32(lo)})
 		r.equal(r.recvText(to), "x")
 	}},
 	{"multicast: a dual-stack socket joins IPv4 groups too", func(r *rig) {
+		group := newGroup4()
 		lo := r.loopbackNumber()
 		from, to := r.sendsBy(lo), r.bound("[::]:0")
 		r.turnOn(to, sys.RecvLocal6)
-		r.must(r.join(to, sys.Membership{Group: group4, Interface: lo}))
-		r.send(from, "x", netip.AddrPortFrom(group4, r.local(to).Port()))
+		r.must(r.join(to, sys.Membership{Group: group, Interface: lo}))
+		r.send(from, "x", netip.AddrPortFrom(group, r.local(to).Port()))
 		m := r.recv(to)
 		r.equal(m.Addr, at("::ffff:127.0.0.1", r.local(from)))
-		r.equal(m.Control.Local, netip.AddrFrom16(group4.As16()))
+		r.equal(m.Control.Local, netip.AddrFrom16(group.As16()))
 	}},
 	{"multicast: goes to each socket at the port that is bound to the wildcard or the group", func(r *rig) {
+		group := newGroup4()
 		lo := r.loopbackNumber()
-		m := sys.Membership{Group: group4, Interface: lo}
+		m := sys.Membership{Group: group, Interface: lo}
 		from := r.sendsBy(lo)
 		var members []int
 		var port netip.AddrPort
-		for _, ip := range []string{"0.0.0.0", "0.0.0.0", "239.1.2.3"} {
+		for _, ip := range []string{"0.0.0.0", "0.0.0.0", group.String()} {
 			fd := r.socket(sys.IPv4)
 			r.turnOn(fd, sys.ReuseAddr)
 			r.must(r.Kernel.Bind(fd, at(ip, port)))
@@ -158,7 +175,7 @@ var multicastCases = []assertion{
 		r.turnOn(apart, sys.ReuseAddr)
 		r.must(r.Kernel.Bind(apart, at("127.0.0.1", port)))
 		r.must(r.join(apart, m))
-		r.send(from, "all", at("239.1.2.3", port))
+		r.send(from, "all", at(group.String(), port))
 		for _, fd := range members {
 			r.equal(r.recvText(fd), "all")
 			r.silent(fd)
@@ -168,10 +185,11 @@ var multicastCases = []assertion{
 		r.equal(r.recv(from).Addr, at("127.0.0.1", port))
 	}},
 	{"multicast: sources that were not joined are not heard", func(r *rig) {
+		group := newGroup4()
 		lo := r.loopbackNumber()
 		from, to := r.sendsBy(lo), r.bound("0.0.0.0:0")
-		dest := netip.AddrPortFrom(group4, r.local(to).Port())
-		r.must(r.join(to, sys.Membership{Group: group4, Interface: lo, Source: netip.MustParseAddr("127.0.0.2")}))
+		dest := netip.AddrPortFrom(group, r.local(to).Port())
+		r.must(r.join(to, sys.Membership{Group: group, Interface: lo, Source: netip.MustParseAddr("127.0.0.2")}))
 		r.send(from, "stray", dest)
 		r.sendWith(from, "meant", dest, sys.Control{Local: netip.MustParseAddr("127.0.0.2")})
 		m := r.recv(to)
@@ -181,14 +199,15 @@ var multicastCases = []assertion{
 	}},
 	// What IP_MULTICAST_ALL is about: there is no option to turn it off here.
 	{"multicast: a wildcard that never joined hears what any socket of the machine joined", func(r *rig) {
+		group := newGroup4()
 		lo := r.loopbackNumber()
 		from, member, other := r.sendsBy(lo), r.socket(sys.IPv4), r.bound("0.0.0.0:0")
-		dest := netip.AddrPortFrom(group4, r.local(other).Port())
+		dest := netip.AddrPortFrom(group, r.local(other).Port())
 		fence := r.bound("127.0.0.1:0")
 		r.send(from, "nobody joined", dest)
 		r.deliver(from, fence, "")
 		r.silent(other)
-		r.must(r.join(member, sys.Membership{Group: group4, Interface: lo}))
+		r.must(r.join(member, sys.Membership{Group: group, Interface: lo}))
 		r.send(from, "somebody joined", dest)
 		r.equal(r.recvText(other), "somebody joined")
 		r.must(r.Kernel.Close(member))
@@ -197,18 +216,20 @@ var multicastCases = []assertion{
 		r.silent(other)
 	}},
 	{"multicast: nobody reports that nobody listens", func(r *rig) {
+		group := newGroup4()
 		lo := r.loopbackNumber()
 		from, fence := r.sendsBy(lo), r.bound("127.0.0.1:0")
 		r.turnOn(from, sys.Reports)
-		r.send(from, "x", at("239.1.2.3", r.deadPort()))
+		r.send(from, "x", at(group.String(), r.deadPort()))
 		r.deliver(from, fence, "y")
 		r.noReports(from, syscall.EAGAIN)
 	}},
 	{"multicast: a group may be the peer, but answers come from elsewhere", func(r *rig) {
+		group := newGroup4()
 		lo := r.loopbackNumber()
 		fd, to := r.sendsBy(lo), r.bound("0.0.0.0:0")
-		r.must(r.join(to, sys.Membership{Group: group4, Interface: lo}))
-		r.must(r.Kernel.Connect(fd, netip.AddrPortFrom(group4, r.local(to).Port())))
+		r.must(r.join(to, sys.Membership{Group: group, Interface: lo}))
+		r.must(r.Kernel.Connect(fd, netip.AddrPortFrom(group, r.local(to).Port())))
 		r.send(fd, "x", none)
 		m := r.recv(to)
 		r.equal(m.Addr, r.local(fd))
@@ -242,9 +263,9 @@ func RunMulticast(t *testing.T, b poll.Backend, iface int) {
 		via, loop, hops, hear sys.Option
 		elsewhere             string
 	}{
-		{"0.0.0.0:0", group4, sys.MulticastInterface, sys.MulticastLoop, sys.MulticastTTL, sys.RecvLocal, "203.0.113.1"},
-		{"[::]:0", group6, sys.MulticastInterface6, sys.MulticastLoop6, sys.MulticastHopLimit, sys.RecvLocal6, "2001:db8::1"},
-		{"[::]:0", site6, sys.MulticastInterface6, sys.MulticastLoop6, sys.MulticastHopLimit, sys.RecvLocal6, "2001:db8::1"},
+		{"0.0.0.0:0", newGroup4(), sys.MulticastInterface, sys.MulticastLoop, sys.MulticastTTL, sys.RecvLocal, "203.0.113.1"},
+		{"[::]:0", newLinkGroup(), sys.MulticastInterface6, sys.MulticastLoop6, sys.MulticastHopLimit, sys.RecvLocal6, "2001:db8::1"},
+		{"[::]:0", newSiteGroup(), sys.MulticastInterface6, sys.MulticastLoop6, sys.MulticastHopLimit, sys.RecvLocal6, "2001:db8::1"},
 	} {
 		from, to, fence := r.bound(c.wild), r.bound(c.wild), r.bound("127.0.0.1:0")
 		m := sys.Membership{Group: c.group, Interface: iface}
@@ -299,8 +320,8 @@ type groupOf struct {
 
 func (r *rig) groups() []groupOf {
 	return []groupOf{
-		{sys.IPv4, group4, [2]netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("203.0.113.1")}},
-		{sys.IPv6, group6, [2]netip.Addr{netip.MustParseAddr("::1"), netip.MustParseAddr("2001:db8::1")}},
+		{sys.IPv4, newGroup4(), [2]netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("203.0.113.1")}},
+		{sys.IPv6, newLinkGroup(), [2]netip.Addr{netip.MustParseAddr("::1"), netip.MustParseAddr("2001:db8::1")}},
 	}
 }
 
