@@ -16,8 +16,8 @@
 // interface that it is sent on, which is lo where nobody names one. What leaves by an interface on which its
 // destination is not, is gone.
 //
-// Limits: no address of a group but its number has a scope, every interface carries multicast, no datagram
-// is really fragmented, and a receive buffer is given back at once where Linux may keep a part for a while.
+// Limits: every interface carries multicast, no datagram is really fragmented, and a receive buffer is given
+// back at once where Linux may keep a part for a while.
 package memsys
 
 import (
