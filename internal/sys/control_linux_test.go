@@ -13,7 +13,7 @@ import (
 )
 
 // TestControlRoundTrip builds what is sent and reads it as if it had been received: the kernel's forms are the
-// same but for two. It does not look at the address of IPv4's IP_PKTINFO that is sent but at another, and has
+// same but for three. What is received has IPv4's address at another place of IP_PKTINFO, IP_TOS in one byte, and
 // another type for the size of segments.
 func TestControlRoundTrip(t *testing.T) {
 	t.Parallel()
@@ -142,6 +142,9 @@ func received(b []byte) map[cmsgKind]bool {
 		switch kind {
 		case cmsgKind{unix.IPPROTO_IP, unix.IP_PKTINFO}:
 			copy(data[8:], data[4:8])
+		case tos:
+			data[0] = uint8(binary.NativeEndian.Uint32(data))
+			putWord(b, uint64(cmsgHeaderBytes+1))
 		case segmentSize:
 			binary.NativeEndian.PutUint32(b[wordBytes+4:], unix.UDP_GRO)
 			size := binary.NativeEndian.Uint16(data)
