@@ -237,6 +237,8 @@ var reportCases = []assertion{
 			}
 			r.equal(int(got.Info), r.option(fd, o))
 			r.silent(fd)
+			r.want(r.trySend(fd, make([]byte, c.size), none), syscall.EMSGSIZE)
+			r.equal(r.oneReport(fd).Peer, at(c.seen, r.local(peer))) // of the connected peer it has the port
 		}
 	}},
 	{"report: a local one leaves the pending error of another where it is", func(r *rig) {
