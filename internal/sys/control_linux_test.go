@@ -246,6 +246,32 @@ func TestControlLengthsThatMakeNoSense(t *testing.T) {
 	}
 }
 
+// TestShortControl has each kind with less data than it needs.
+func TestShortControl(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cmsgKind
+		needs int
+	}{
+		{cmsgKind{unix.IPPROTO_IP, unix.IP_PKTINFO}, 12},
+		{cmsgKind{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO}, 20},
+		{tos, 1},
+		{trafficClass, 4},
+		{cmsgKind{unix.IPPROTO_UDP, unix.UDP_GRO}, 4},
+		{cmsgKind{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW}, 16},
+	} {
+		data := bytes.Repeat([]byte{1}, c.needs)
+		for size := range c.needs {
+			if got := parseControl(cmsg(c.level, c.typ, data[:size])); got != (Control{}) {
+				t.Errorf("%v with %d bytes is read as %+v", c.cmsgKind, size, got)
+			}
+		}
+		if got := parseControl(cmsg(c.level, c.typ, data)); got == (Control{}) {
+			t.Errorf("%v with %d bytes is not read", c.cmsgKind, c.needs)
+		}
+	}
+}
+
 // TestControlRoom has the room that the kernel and appendControl need.
 func TestControlRoom(t *testing.T) {
 	t.Parallel()
