@@ -308,6 +308,19 @@ var sourceCases = []assertion{
 			r.equal(m.Control, out)
 		}
 	}},
+	{"control: a batch has nothing left of what it was before", func(r *rig) {
+		from, to := r.bound("127.0.0.1:0"), r.bound("127.0.0.1:0")
+		b := r.batch("x", r.local(to))
+		for _, ip := range []string{"127.0.0.2", "127.0.0.1", "127.0.0.3"} {
+			b.Msgs[0].Control = sys.Control{}
+			if ip != "127.0.0.1" {
+				b.Msgs[0].Control.Local = netip.MustParseAddr(ip)
+			}
+			_, err := r.Kernel.Send(from, b, 0, 1)
+			r.must(err)
+			r.equal(r.recv(to).Addr.Addr().String(), ip)
+		}
+	}},
 	{"control: a batch keeps it with its datagram", func(r *rig) {
 		from, to := r.bound("127.0.0.1:0"), r.bound("127.0.0.1:0")
 		r.turnOn(to, sys.RecvTOS)
