@@ -115,6 +115,18 @@ func TestOtherInterfaces(t *testing.T) {
 		}
 		h.silent(fd, "kept to another interface")
 	}
+	if err := h.k.BindToDevice(fd, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.send(from, []byte("released"), addr); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := h.recv(fd); string(m.Buf) != "released" {
+		t.Errorf("got %q, %v", m.Buf, err)
+	}
+	if err := h.k.BindToDevice(fd, "wire"); err != nil {
+		t.Fatal(err)
+	}
 	if err := h.k.SetOption(fd, sys.MulticastInterface, 1); err != syscall.EINVAL {
 		t.Errorf("MulticastInterface other than the device: %v", err)
 	}

@@ -252,6 +252,24 @@ var reportCases = []assertion{
 		r.equal(r.takeReports(fd, 1)[0].Origin, sys.OriginICMP)
 		r.silent(fd)
 	}},
+	{"report: taking a local one does not clear a pending error", func(r *rig) {
+		fd, from := r.reporting("127.0.0.1:0"), r.bound("127.0.0.1:0")
+		r.want(r.trySend(fd, make([]byte, 65_508), r.local(from)), syscall.EMSGSIZE)
+		r.setOption(fd, sys.RecvBuffer, 1)
+		for r.memInfo(fd).Drops == 0 { // until there is no room for the other report
+			r.send(from, "x", r.local(fd))
+		}
+		r.send(fd, "x", r.deadPort())
+		r.deliver(from, r.bound("127.0.0.1:0"), "fence")
+		p := r.poller()
+		r.must(p.Add(fd, 0, 1))
+		list := r.takeReports(fd, 8)
+		r.equal(len(list), 1)
+		r.equal(list[0].Origin, sys.OriginLocal)
+		r.equal(r.waitOne(p).Ready, poll.Failed)
+		r.recvErr(fd, syscall.ECONNREFUSED)
+		r.quiet(p)
+	}},
 	{"report: without them this machine answers and no more", func(r *rig) {
 		fd := r.bound("127.0.0.1:0")
 		r.want(r.trySend(fd, make([]byte, 65_508), r.local(fd)), syscall.EMSGSIZE)

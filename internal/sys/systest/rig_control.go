@@ -58,7 +58,7 @@ func (r *rig) reports(fd int) []sys.Report {
 // takeReports is RecvErrors that must bring something.
 func (r *rig) takeReports(fd, n int) []sys.Report {
 	r.Helper()
-	b := sys.NewReportBatch(n)
+	b := sys.NewReportBatch(n + 2) // with more room than is asked for
 	got, err := r.Kernel.RecvErrors(fd, b, n)
 	r.must(err)
 	return b.Reports[:got]
