@@ -186,6 +186,7 @@ func TestUDPReceiveTime(t *testing.T) {
 			}
 		})
 		from := listen(t, l, Bound{}, nil)
+		time.Sleep(50 * time.Millisecond) // Linux takes its time to begin, for the first socket that asks
 		before := time.Now()
 		_ = from.SendWith([]byte("x"), b.LocalAddr(), SendOptions{ECN: CE})
 		mustSend(t, from, "x", a.LocalAddr())

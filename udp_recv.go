@@ -17,11 +17,15 @@ import (
 // seen neither: it stays ready, and nothing is to be concluded.
 func (u *UDP) visit() (more bool) {
 	reportsLeft := u.reports.on && u.failed && u.takeReports()
+	if u.reports.skip = reportsLeft && !u.loop.ring.Open(); u.reports.skip {
+		return true // they were dearer than expected: the next visit is the datagrams'
+	}
 	return u.receive() || reportsLeft
 }
 
 func (u *UDP) receive() (more bool) {
 	most := u.limits.bound.most()
+	stale := false
 	for most > 0 && u.loop.ring.Open() && !u.loop.stopDue() {
 		if !u.receiving() {
 			return false
@@ -41,6 +45,12 @@ func (u *UDP) receive() (more bool) {
 		asked := u.mostMessages(most)
 		got, err := u.loop.kernel.Recv(u.fd, u.loop.recv, asked)
 		u.counters.recvCalls.Add(1)
+		if err != nil && !stale && batch.RecvClass(err) == batch.Stale {
+			stale = true // what is behind the error is not: it comes with the next call
+			u.takeError(err)
+			u.loop.charge(1) // an error is a unit, like a datagram
+			continue
+		}
 		if err != nil {
 			return u.recvFailed(err)
 		}

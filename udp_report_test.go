@@ -120,9 +120,20 @@ func TestUDPReportsOfOthers(t *testing.T) {
 	}
 }
 
-// later runs fn when what was sent has had its time to arrive.
+// later runs fn when what was sent has arrived: when nothing has moved for 20 ms.
 func later(l *Loop, fn func()) {
-	l.AfterFunc(20*time.Millisecond, fn)
+	moved := func() uint64 {
+		s := l.Stats().UDP
+		return s.Received + s.Injected + s.Sent + s.SendLost + s.Reports + s.ReceiveErrors + uint64(s.Undelivered+s.Queued)
+	}
+	before := moved()
+	l.AfterFunc(20*time.Millisecond, func() {
+		if moved() != before {
+			later(l, fn)
+			return
+		}
+		fn()
+	})
 }
 
 // TestUDPReportsBesideData: 64 reports and 16 datagrams a turn, for 64 turns. Reports take room from
