@@ -100,7 +100,7 @@ func TestDoctorJudges(t *testing.T) {
 		{"timers", judgeTimers(many(80 * time.Microsecond)), stateOn, "late by 80" + unbroken + "µs"},
 		{"coarse timers", judgeTimers(many(900 * time.Microsecond)), stateDegraded, "epoll_pwait2"},
 		{"coarse timers, one not", judgeTimers(append(many(900*time.Microsecond), 0)), stateDegraded, "epoll_pwait2"},
-		{"fine timers, some late", judgeTimers(append(many(900*time.Microsecond)[:10], many(0)[:10]...)), stateOn, "finer"},
+		{"fine timers, some late", judgeTimers(append(many(900 * time.Microsecond)[:10], many(0)[:10]...)), stateOn, "finer"},
 	} {
 		if tt.c.State != tt.state || !strings.Contains(tt.c.Reason, tt.reason) {
 			t.Errorf("%s: %+v, want %s because of %q", tt.name, tt.c, tt.state, tt.reason)
