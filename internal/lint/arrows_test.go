@@ -22,6 +22,7 @@ var arrows = map[string][]string{
 	"lab":      {".", "dgram", "weirtls", "weirhttp", "handoff", "relay", "fault"}, // all packages below lab
 	"relay":    {".", "weirtls", "handoff"},
 	"weirhttp": {".", "dgram", "handoff"},
+	"weirprom": {"."},
 	"weirtest": {".", "internal/memsys", "internal/sys", "fault"},
 	"weirtls":  {"."},
 
