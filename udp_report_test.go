@@ -307,3 +307,52 @@ func TestReportTable(t *testing.T) {
 		t.Error("once told, there is no room")
 	}
 }
+
+// TestUDPClientVanishes: a client that closes before its reply comes costs the server nothing but that reply: it goes
+// on for others, whether it asks for reports and hears of errors or not.
+func TestUDPClientVanishes(t *testing.T) {
+	for _, reports := range []bool{false, true} {
+		for _, heard := range []bool{false, true} {
+			t.Run(fmt.Sprintf("reports %v, heard %v", reports, heard), func(t *testing.T) {
+				onEachKernel(t, func(t *testing.T, k *Kernel) {
+					l := newLoop(t, Config{Kernel: k})
+					told := 0
+					h := UDPHandler{
+						OnDatagram: func(u *UDP, d *Datagram) { _ = u.Reply(d, d.Payload) },
+						OnClose: func(_ *UDP, err error) {
+							if err != ErrClosed {
+								t.Errorf("closed: %v", err)
+							}
+						},
+					}
+					if heard {
+						h.OnError = func(_ *UDP, err error) {
+							if told++; !errors.Is(err, syscall.ECONNREFUSED) {
+								t.Errorf("told of %v", err)
+							}
+						}
+					}
+					server := mustListen(t, l, loopback4, UDPConfig{Reports: reports}, h)
+					const clients = 5
+					for range clients {
+						c := mustDial(t, l, netip.AddrPort{}, server.LocalAddr(), UDPConfig{}, UDPHandler{})
+						mustSend(t, c, "ping", netip.AddrPort{})
+						if err := c.Close(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					got := 0
+					c := mustDial(t, l, netip.AddrPort{}, server.LocalAddr(), UDPConfig{}, UDPHandler{OnDatagram: func(*UDP, *Datagram) { got++ }})
+					for range 3 {
+						mustSend(t, c, "ping", netip.AddrPort{})
+					}
+					later(l, func() { _ = l.Close() })
+					run(t, l)
+					if got != 3 || (told > 0) != (reports && heard) {
+						t.Errorf("got %d replies of 3, told of %d errors", got, told)
+					}
+				})
+			})
+		}
+	}
+}
