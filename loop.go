@@ -39,6 +39,7 @@ type Loop struct {
 	nextTurn  nextTurn
 	datagram  Datagram
 	recv      *sys.RecvBatch
+	inSlots   *UDP // whose batch is in recv
 	send      *sys.SendBatch
 	pool      batch.Pool
 	reports   reporter

@@ -155,12 +155,18 @@ func (s *Sender) roomAgain() {
 	}
 }
 
-// close gives up what is queued and tells how much that is.
-func (s *Sender) close() (unsent int) {
+// refuse takes nothing more.
+func (s *Sender) refuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 	s.signalRoomLocked()
+}
+
+// giveUp drops what is queued and tells how much that is.
+func (s *Sender) giveUp() (unsent int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	unsent = s.filling.Len() + s.moving.Len()
 	s.filling.Clear()
 	s.moving.Clear()

@@ -51,9 +51,9 @@ type UDP struct {
 	failed   bool // the poller saw an error that nothing has taken yet
 	hungUp   bool // the poller saw both directions ended
 	cost     costEstimate
-	kept     batch.Queue   // received but not delivered: a visit ended inside a batch
+	kept     batch.Queue   // received before, and not delivered: a visit ended inside a batch
 	lent     bool          // the first of them is being delivered
-	batch    []sys.Message // what follows the datagram that is being delivered, in the loop's slots
+	batch    []sys.Message // what was received last and is not delivered, in the loop's slots
 
 	// Sending.
 	sends   batch.Queue
@@ -192,7 +192,7 @@ func (u *UDP) Pause() {
 func (u *UDP) Resume() {
 	u.paused = false
 	u.changed()
-	if u.kept.Len() > 0 || u.stopping == drainingReceives {
+	if u.undelivered() || u.stopping == drainingReceives {
 		u.loop.ring.Ready(u.source)
 	}
 }

@@ -32,13 +32,14 @@ func (u *UDP) close(why error) {
 		return
 	}
 	l := u.loop
+	u.sender.refuse()
 	u.sender.drain()
 	u.flushAtOnce()
 	if u.fd < 0 {
 		return // the flush found the socket dead and closed it
 	}
 	u.discardKept()
-	u.counters.unsent.Add(uint64(u.sends.Len() + u.sender.close()))
+	u.counters.unsent.Add(uint64(u.sends.Len() + u.sender.giveUp()))
 	u.sends.Clear()
 	u.publish()
 	l.stats.closing(u)
@@ -87,7 +88,7 @@ func (u *UDP) stop() {
 // finishStop closes a socket that a Stop waited for, or stops reading it where sends still wait for the
 // kernel.
 func (u *UDP) finishStop() {
-	if u.kept.Len() > 0 {
+	if u.undelivered() {
 		return
 	}
 	u.sender.drain()

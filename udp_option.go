@@ -153,7 +153,8 @@ func indexOf(i *net.Interface) int {
 }
 
 // Join has the socket hear what is sent to a multicast group, by an interface; nil is the one that the route to
-// the group says. A socket bound to the wildcard hears all groups that are joined on its port. Leave ends it.
+// the group says. Leave ends it. A socket bound to the wildcard hears what comes to its port for any group that a socket of the
+// machine has joined (ip(7), IP_MULTICAST_ALL); Datagram.Local tells for which.
 //
 //   - Errors: as the options; EADDRINUSE when it has joined already, ENODEV.
 //   - Source: RFC 3678.

@@ -38,11 +38,18 @@ func (u *UDP) receive() (more bool) {
 			}
 			continue
 		}
+		if len(u.batch) > 0 {
+			most -= u.deliverBatch(most)
+			u.flushAfterBatch()
+			continue
+		}
 		if u.stopping == drainingReceives && u.left <= 0 {
 			u.finishStop()
 			return false
 		}
+		u.loop.freeSlots()
 		asked := u.mostMessages(most)
+		began := u.loop.now
 		got, err := u.loop.kernel.Recv(u.fd, u.loop.recv, asked)
 		u.counters.recvCalls.Add(1)
 		if err != nil && !stale && batch.RecvClass(err) == batch.Stale {
@@ -54,10 +61,12 @@ func (u *UDP) receive() (more bool) {
 		if err != nil {
 			return u.recvFailed(err)
 		}
-		most -= u.deliverBatch(got, most)
+		u.received(got)
+		most -= u.deliverBatch(most)
+		u.cost.learn(u.loop.now-began, got-len(u.batch))
 		u.flushAfterBatch()
 		if u.drainedBy(got, asked) {
-			return u.receiving() && u.kept.Len() > 0
+			return u.receiving() && u.undelivered()
 		}
 	}
 	if !u.receiving() {
@@ -73,8 +82,16 @@ func (u *UDP) mostMessages(most int) int {
 	if u.shared {
 		return 1
 	}
-	return u.loop.ring.Batch(min(most, recvSlots), u.cost.perMessage)
+	slots := min(most, recvSlots)
+	if u.cost.bytes > cacheBytes/recvSlots {
+		slots = min(slots, cacheBytes/u.cost.bytes)
+	}
+	return u.loop.ring.Batch(slots, u.cost.perMessage)
 }
+
+// cacheBytes is about what a batch should have, so that its payloads are in a processor's cache when they are
+// delivered and their slots when the next comes.
+const cacheBytes = 256 << 10
 
 // receiving tells that datagrams may be delivered.
 func (u *UDP) receiving() bool {
@@ -95,43 +112,72 @@ func (u *UDP) drainedBy(got, asked int) bool {
 	return short
 }
 
-// deliverBatch delivers the messages that were just received, until the bound stops it or as many datagrams
-// as most were, and keeps the rest. It returns the number of datagrams delivered.
-func (u *UDP) deliverBatch(got, most int) (delivered int) {
-	l := u.loop
-	u.batch = l.recv.Msgs[:got]
+// received takes note of a batch that has arrived in the loop's slots.
+func (u *UDP) received(got int) {
+	u.loop.inSlots = u
+	u.batch = u.loop.recv.Msgs[:got]
 	u.failures, u.empty = 0, 0
 	u.countReceived(u.batch)
-	began := l.now
-	for len(u.batch) > 0 {
-		m := &u.batch[0]
-		u.deliver(u.next(), m.Addr, m.Flags, &m.Control)
-		l.charge(1)
-		delivered++
-		if !u.receiving() || !l.ring.Open() || delivered == most {
+}
+
+// undelivered tells that there is something to deliver without a receive.
+func (u *UDP) undelivered() bool { return u.kept.Len() > 0 || len(u.batch) > 0 }
+
+// deliverBatch delivers the batch, until the bound stops it or as many datagrams as most were. It returns their
+// number.
+func (u *UDP) deliverBatch(most int) (delivered int) {
+	l := u.loop
+	for len(u.batch) > 0 && delivered < most {
+		n, ok := u.deliverMessage(most - delivered)
+		delivered += n
+		if !ok {
 			break
 		}
 	}
-	if l.uncharged > 0 {
-		l.settle()
+	if l.ring.Len() > 1 {
+		u.keep() // the slots are for the next; the copy is not for it to pay
 	}
-	u.cost.learn(l.now-began, got-len(u.batch))
-	if u.keep(); u.fd < 0 || u.kept.Bytes() >= dearCopyBytes {
-		l.settle() // a close, or the copy, is not for the next source to pay
+	if l.uncharged > 0 || u.fd < 0 || u.kept.Bytes() >= dearCopyBytes {
+		l.settle()
 	}
 	return delivered
 }
 
-// next cuts the first datagram off the batch.
-func (u *UDP) next() []byte {
+// deliverMessage delivers the datagrams of the batch's first message, most of them at most, and tells whether to
+// go on.
+func (u *UDP) deliverMessage(most int) (delivered int, ok bool) {
+	l := u.loop
 	m := &u.batch[0]
+	all := u.datagram(m.Addr, m.Flags, &m.Control)
+	for {
+		payload, more := u.next(m)
+		u.deliver(&all, payload)
+		l.charge(1)
+		delivered++
+		switch {
+		case !u.receiving(), more && len(u.batch) == 0: // it was exported
+			return delivered, false
+		case !more || delivered == most:
+			return delivered, l.ring.Open()
+		case !l.ring.Open() && l.ring.Credit() < -overdraft:
+			return delivered, false
+		}
+	}
+}
+
+// overdraft is how far a visit may go into debt to finish a train whose datagrams are cheap: keeping the rest
+// would cost as much.
+const overdraft = minShare / 4
+
+// next cuts the first datagram off the message that is first in the batch, and tells whether it has more.
+func (u *UDP) next(m *sys.Message) (payload []byte, more bool) {
 	payload, segment := m.Buf, int(m.Control.Segment)
 	if segment == 0 || segment >= len(payload) {
 		u.batch = u.batch[1:]
-		return payload
+		return payload, false
 	}
 	m.Buf = payload[segment:]
-	return payload[:segment:segment]
+	return payload[:segment:segment], true
 }
 
 func (u *UDP) countReceived(msgs []sys.Message) {
@@ -144,6 +190,7 @@ func (u *UDP) countReceived(msgs []sys.Message) {
 			joined += n
 		}
 	}
+	u.cost.bytes = bytes / len(msgs)
 	u.counters.received.Add(uint64(datagrams))
 	u.counters.recvBytes.Add(uint64(bytes))
 	u.counters.recvBatches.Add(1)
@@ -155,8 +202,16 @@ func (u *UDP) countReceived(msgs []sys.Message) {
 // dearCopyBytes take about a microsecond to copy; what is less is not worth a look at the clock.
 const dearCopyBytes = 16 << 10
 
-// keep saves what a visit leaves of a batch, which is no more than the kernel's buffer held; a socket that was
-// closed has discarded it, and one that was exported handed it over.
+// freeSlots has the socket whose batch lies in the slots keep what is left of it elsewhere.
+func (l *Loop) freeSlots() {
+	if l.inSlots != nil {
+		l.inSlots.keep()
+		l.inSlots = nil
+	}
+}
+
+// keep saves what a visit leaves of a batch, which is no more than the kernel's buffer held. As long as nobody else
+// receives it stays in the slots: the copy costs about as much as the receive.
 func (u *UDP) keep() {
 	for i := range u.batch {
 		u.kept.Push(&u.batch[i])
@@ -167,7 +222,8 @@ func (u *UDP) keep() {
 func (u *UDP) deliverKept() {
 	t := u.kept.At(0)
 	u.lent = true
-	u.deliver(t.First(), t.Addr, t.Flags, &t.Control)
+	d := u.datagram(t.Addr, t.Flags, &t.Control)
+	u.deliver(&d, t.First())
 	u.loop.charge(1)
 	u.lent = false
 	if u.fd >= 0 {
@@ -177,9 +233,11 @@ func (u *UDP) deliverKept() {
 	}
 }
 
-func (u *UDP) deliver(payload []byte, source netip.AddrPort, flags sys.Flags, c *sys.Control) {
+// deliver calls OnDatagram with a payload and what its message says besides.
+func (u *UDP) deliver(m *Datagram, payload []byte) {
 	d := &u.loop.datagram
-	*d = u.datagram(payload, source, flags, c)
+	*d = *m
+	u.cut(d, payload)
 	if d.Truncated {
 		u.counters.truncated.Add(1)
 	}
@@ -188,16 +246,27 @@ func (u *UDP) deliver(payload []byte, source netip.AddrPort, flags sys.Flags, c 
 	}
 }
 
-// datagram is a received payload as the user sees it.
-func (u *UDP) datagram(payload []byte, source netip.AddrPort, flags sys.Flags, c *sys.Control) Datagram {
-	d := Datagram{
-		Payload: payload, Source: sock.Unmap(source), Truncated: flags&sys.Truncated != 0,
-		Local: c.Local.Unmap(), Interface: int(c.Interface), ECN: ECN(c.TrafficClass & ecnMask), Time: c.Time,
-	}
+// cut gives a datagram as much of its payload as is to be delivered.
+func (u *UDP) cut(d *Datagram, payload []byte) {
 	if len(payload) > u.limits.datagramBytes {
-		d.Payload, d.Truncated = payload[:u.limits.datagramBytes], true
+		payload, d.Truncated = payload[:u.limits.datagramBytes], true
 	}
-	return d
+	d.Payload = payload
+}
+
+func timeOf(unixNano int64) (t time.Time) {
+	if unixNano != 0 {
+		t = time.Unix(0, unixNano)
+	}
+	return t
+}
+
+// datagram is what a message says of its datagrams, as the user sees it.
+func (u *UDP) datagram(source netip.AddrPort, flags sys.Flags, c *sys.Control) Datagram {
+	return Datagram{
+		Source: sock.Unmap(source), Truncated: flags&sys.Truncated != 0,
+		Local: c.Local.Unmap(), Interface: int(c.Interface), ECN: ECN(c.TrafficClass & ecnMask), Time: timeOf(c.Time),
+	}
 }
 
 // recvFailed handles the error of a receive; the socket has no more for this visit.

@@ -622,50 +622,101 @@ func pausedError(t *testing.T, l *Loop, reported func()) (reports *int) {
 }
 
 // TestUDPKeptLimit: with 32 jumbo datagrams in a batch and a handler whose one call takes all the credit,
-// a visit is over after that call, whatever it leaves behind, and nothing is lost.
+// a visit is over after that call, whatever it leaves behind, and nothing is lost. What is left stays in the slots,
+// unless others are ready.
 func TestUDPKeptLimit(t *testing.T) {
-	inBubble(t, func(t *testing.T, net *memsys.Net) {
-		const size, count = 60_000, 64
-		l := newLoop(t, Config{Kernel: NewKernel(net.Backend()), SlowCallback: -1})
-		got, most := 0, 0
-		u := mustListen(t, l, loopback4, UDPConfig{RecvBufferBytes: 4 << 20}, UDPHandler{
-			OnDatagram: func(_ *UDP, d *Datagram) {
-				if !bytes.Equal(d.Payload, pattern(got, size)) {
-					t.Errorf("datagram %d is not as it was sent", got)
-				}
-				got++
-				time.Sleep(5 * time.Millisecond)
-			}})
-		from := listen(t, l, Bound{}, nil)
-		for i := range count {
-			if err := from.Send(pattern(i, size), u.LocalAddr()); err != nil {
-				t.Fatal(err)
+	for _, alone := range []bool{true, false} {
+		t.Run(fmt.Sprintf("alone %v", alone), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, net *memsys.Net) { keptLimit(t, net, alone) })
+		})
+	}
+}
+
+func keptLimit(t *testing.T, net *memsys.Net, alone bool) {
+	const size, count = 60_000, 64
+	l := newLoop(t, Config{Kernel: NewKernel(net.Backend()), SlowCallback: -1})
+	got, kept, held := 0, 0, 0
+	u := mustListen(t, l, loopback4, UDPConfig{RecvBufferBytes: 4 << 20}, UDPHandler{
+		OnDatagram: func(_ *UDP, d *Datagram) {
+			if !bytes.Equal(d.Payload, pattern(got, size)) {
+				t.Errorf("datagram %d is not as it was sent", got)
 			}
+			got++
+			time.Sleep(5 * time.Millisecond)
+		}})
+	from := listen(t, l, Bound{}, nil)
+	for i := range count {
+		if err := from.Send(pattern(i, size), u.LocalAddr()); err != nil {
+			t.Fatal(err)
 		}
-		visits := 0
-		var tick *Timer
-		tick = l.Every(time.Millisecond, func() {
-			visits++
-			most = max(most, u.kept.Len())
-			if late := l.now - (tick.when - tick.period); late > 5*time.Millisecond {
-				t.Errorf("a tick came %v late: more than one callback was waited for", late)
+	}
+	if !alone {
+		var again func()
+		again = func() { l.NextTurn(again) }
+		again()
+	}
+	visits := 0
+	var tick *Timer
+	tick = l.Every(time.Millisecond, func() {
+		visits++
+		kept, held = max(kept, u.kept.Len()), max(held, len(u.batch))
+		if late := l.now - (tick.when - tick.period); late > 5*time.Millisecond {
+			t.Errorf("a tick came %v late: more than one callback was waited for", late)
+		}
+		if got == count {
+			_ = l.Close()
+		}
+	})
+	run(t, l)
+	if missed := tick.Missed(); missed > 5*count {
+		t.Errorf("%d ticks were missed by %d callbacks of 5 ms", missed, count)
+	}
+	if alone && (held != recvSlots-1 || kept != 0) || !alone && (held != 0 || kept != recvSlots-1) {
+		t.Errorf("%d datagrams were kept, %d left in the slots; want a batch less one in one of the two", kept, held)
+	}
+	if s := u.Stats(); got != count || s.Discarded != 0 || s.KernelDropped != 0 {
+		t.Errorf("%d delivered, %d discarded, %d dropped; want all %d", got, s.Discarded, s.KernelDropped, count)
+	}
+	if visits < 5 {
+		t.Errorf("only %d turns: the bound did not stop the socket", visits)
+	}
+}
+
+// TestUDPSlotsAreNeeded: what is left in the slots is not overwritten by what another socket receives.
+func TestUDPSlotsAreNeeded(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, k *Kernel) {
+		const count = 10
+		l := newLoop(t, Config{Kernel: k, Bound: Unbounded()})
+		next := 0
+		a := listen(t, l, Bound{}, func(u *UDP, d *Datagram) {
+			if d.Payload[0] != byte(next) {
+				t.Errorf("datagram %d came instead of %d", d.Payload[0], next)
 			}
-			if got == count {
-				_ = l.Close()
+			if next++; next == 3 {
+				u.Pause()
 			}
 		})
+		others := 0
+		b := listen(t, l, Bound{}, func(*UDP, *Datagram) {
+			if others++; others == count {
+				if len(a.batch) != 0 || a.kept.Len() != count-3 {
+					t.Errorf("%d messages in the slots, %d datagrams kept", len(a.batch), a.kept.Len())
+				}
+				a.Resume()
+			}
+		})
+		from := listen(t, l, Bound{}, nil)
+		sendNow(t, from, a.LocalAddr(), count)
+		later(l, func() {
+			if n := countDatagrams(a.batch); n != count-3 || a.kept.Len() != 0 {
+				t.Errorf("%d datagrams in the slots, %d kept", n, a.kept.Len())
+			}
+			sendNow(t, from, b.LocalAddr(), count)
+			later(l, func() { _ = l.Close() })
+		})
 		run(t, l)
-		if missed := tick.Missed(); missed > 5*count {
-			t.Errorf("%d ticks were missed by %d callbacks of 5 ms", missed, count)
-		}
-		if most != recvSlots-1 {
-			t.Errorf("at most %d datagrams were kept, want a batch less one", most)
-		}
-		if s := u.Stats(); got != count || s.Discarded != 0 || s.KernelDropped != 0 {
-			t.Errorf("%d delivered, %d discarded, %d dropped; want all %d", got, s.Discarded, s.KernelDropped, count)
-		}
-		if visits < 5 {
-			t.Errorf("only %d turns: the bound did not stop the socket", visits)
+		if next != count {
+			t.Errorf("%d of %d delivered", next, count)
 		}
 	})
 }

@@ -29,7 +29,7 @@ const (
 //     EAFNOSUPPORT (an IPv6 address on an IPv4 socket), EINVAL (port 0, or a zone
 //     that is not a number), EACCES (broadcast to 255.255.255.255 not allowed).
 func (u *UDP) Send(b []byte, to netip.AddrPort) error {
-	return u.SendWith(b, to, SendOptions{})
+	return u.send(b, to, nil)
 }
 
 // SendOptions is what goes with a datagram. The zero SendOptions says nothing.
@@ -44,14 +44,19 @@ type SendOptions struct {
 //   - Errors: as Send; EAFNOSUPPORT for a Local of another family than the destination. What is not an address
 //     of this machine, or not an interface, the kernel finds out: OnError.
 func (u *UDP) SendWith(b []byte, to netip.AddrPort, o SendOptions) error {
+	return u.send(b, to, &o)
+}
+
+func (u *UDP) send(b []byte, to netip.AddrPort, o *SendOptions) error {
 	if u.fd < 0 || u.stopping == drainingSends {
 		return ErrClosed
 	}
-	dest, err := u.destination(b, to)
-	if err != nil {
-		return u.opError("send", to, err)
+	m := sys.Message{Buf: b}
+	var err error
+	m.Addr, err = u.destination(b, to)
+	if err == nil && o != nil {
+		m.Control, err = u.control(o, to)
 	}
-	control, err := u.control(o, to)
 	if err != nil {
 		return u.opError("send", to, err)
 	}
@@ -60,7 +65,7 @@ func (u *UDP) SendWith(b []byte, to netip.AddrPort, o SendOptions) error {
 		u.counters.refused.Add(1)
 		return ErrWouldBlock
 	}
-	u.enqueue(&sys.Message{Buf: b, Addr: dest, Control: control})
+	u.enqueue(&m)
 	u.flushLong()
 	return nil
 }
@@ -107,10 +112,7 @@ func (u *UDP) flushLong() {
 const ecnMask = 3
 
 // control is what the kernel is to be told of a datagram.
-func (u *UDP) control(o SendOptions, to netip.AddrPort) (c sys.Control, err error) {
-	if o == (SendOptions{}) {
-		return c, nil
-	}
+func (u *UDP) control(o *SendOptions, to netip.AddrPort) (c sys.Control, err error) {
 	if o.Interface < 0 || o.ECN > CE {
 		return c, syscall.EINVAL
 	}

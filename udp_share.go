@@ -134,8 +134,8 @@ func (u *UDP) takeAhead() (ahead []Datagram) {
 		size := len(t.First())
 		for rest := m.Buf; ; rest = rest[size:] {
 			size = min(size, len(rest))
-			d := u.datagram(rest[:size], m.Addr, m.Flags, &m.Control)
-			d.Payload = append([]byte(nil), d.Payload...)
+			d := u.datagram(m.Addr, m.Flags, &m.Control)
+			u.cut(&d, append([]byte(nil), rest[:size]...))
 			ahead = append(ahead, d)
 			if size == len(rest) {
 				return
@@ -177,8 +177,11 @@ func (u *UDP) Inject(d *Datagram) error {
 		return ErrWouldBlock
 	}
 	m := sys.Message{Buf: d.Payload, Addr: d.Source, Control: sys.Control{
-		Local: d.Local, Interface: uint32(d.Interface), TrafficClass: uint8(d.ECN), Time: d.Time,
+		Local: d.Local, Interface: uint32(d.Interface), TrafficClass: uint8(d.ECN),
 	}}
+	if !d.Time.IsZero() {
+		m.Control.Time = d.Time.UnixNano()
+	}
 	if d.Truncated {
 		m.Flags = sys.Truncated
 	}

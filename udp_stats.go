@@ -147,7 +147,7 @@ func (c *udpCounters) rejected() {
 // publish shows other goroutines how the socket stands.
 func (u *UDP) publish() {
 	c := &u.counters
-	c.undelivered.Store(int64(u.kept.Len()))
+	c.undelivered.Store(int64(u.kept.Len() + countDatagrams(u.batch)))
 	c.queued.Store(int64(u.sends.Len()))
 	c.queuedBytes.Store(int64(u.sends.Bytes()))
 	c.shared.Store(u.shared)

@@ -42,15 +42,16 @@ static int bound_socket(void) {
 }
 
 static void send_all(int port, int bytes, double seconds) {
-	static char data[SEGMENTS * 2048];
+	static char payload[2048], data[TRAINS][SEGMENTS * 2048];
 	int fd = bound_socket();
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
 	struct mmsghdr msgs[TRAINS] = {0};
-	struct iovec iov = {data, (size_t)SEGMENTS * bytes};
+	struct iovec iov[TRAINS];
 	char control[TRAINS][CMSG_SPACE(sizeof(uint16_t))] = {0};
 	for (int i = 0; i < TRAINS; i++) {
 		struct msghdr *h = &msgs[i].msg_hdr;
-		h->msg_name = &to, h->msg_namelen = sizeof to, h->msg_iov = &iov, h->msg_iovlen = 1;
+		iov[i] = (struct iovec){data[i], (size_t)SEGMENTS * bytes};
+		h->msg_name = &to, h->msg_namelen = sizeof to, h->msg_iov = &iov[i], h->msg_iovlen = 1;
 		h->msg_control = control[i], h->msg_controllen = sizeof control[i];
 		struct cmsghdr *c = CMSG_FIRSTHDR(h);
 		c->cmsg_level = SOL_UDP_LEVEL, c->cmsg_type = UDP_SEGMENT_OPT, c->cmsg_len = CMSG_LEN(sizeof(uint16_t));
@@ -58,6 +59,8 @@ static void send_all(int port, int bytes, double seconds) {
 	}
 	long long sent = 0, cpu = cpu_ns(), end = now_ns(CLOCK_MONOTONIC) + seconds * 1e9;
 	while (now_ns(CLOCK_MONOTONIC) < end) {
+		for (int i = 0; i < TRAINS; i++) // each datagram is its own, and has to get there
+			for (int s = 0; s < SEGMENTS; s++) memcpy(data[i] + s * bytes, payload, bytes);
 		int n = sendmmsg(fd, msgs, TRAINS, 0);
 		if (n < 0) die("sendmmsg");
 		sent += (long long)n * SEGMENTS;

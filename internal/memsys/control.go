@@ -30,10 +30,11 @@ func (s *socket) tell(d *datagram) (c sys.Control) {
 		c.Segment = d.segment
 	}
 	if s.on(sys.RecvTime) {
-		c.Time = d.at
-		if c.Time.IsZero() {
-			c.Time = time.Now()
+		at := d.at
+		if at.IsZero() {
+			at = time.Now()
 		}
+		c.Time = at.UnixNano()
 	}
 	return c
 }

@@ -3,7 +3,6 @@ package sys
 import (
 	"net/netip"
 	"syscall"
-	"time"
 )
 
 // Message is one datagram on its way through a Kernel.
@@ -33,8 +32,8 @@ type Control struct {
 	// last, which may be shorter.
 	Segment uint16
 
-	// Time is when the kernel received it; receive only.
-	Time time.Time
+	// Time is when the kernel received it, in nanoseconds since 1970, or 0; receive only.
+	Time int64
 }
 
 // Flags tell what the kernel cut.

@@ -5,7 +5,6 @@ package sys
 import (
 	"encoding/binary"
 	"net/netip"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -86,7 +85,7 @@ func (c *Control) learn(level, typ int32, data []byte) {
 		c.Segment = uint16(binary.NativeEndian.Uint32(data))
 	case level == unix.SOL_SOCKET && typ == unix.SO_TIMESTAMPNS_NEW && len(data) >= 16:
 		sec, nsec := binary.NativeEndian.Uint64(data), binary.NativeEndian.Uint64(data[8:])
-		c.Time = time.Unix(int64(sec), int64(nsec))
+		c.Time = int64(sec)*1e9 + int64(nsec)
 	}
 }
 
