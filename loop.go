@@ -57,7 +57,7 @@ const (
 	recvSlots  = 32                   // datagrams of one receive call
 	slotBytes  = 65_535               // the largest datagram there is
 	sendBatch  = 64                   // messages of one send call
-	flushBytes = 256 << 10            // a queue of so much is not kept for the end of the turn
+	flushBytes = 224 << 10            // a queue of so much gets no more trains: it has three large ones, and most of a fourth
 	pollEvery  = time.Millisecond     // how long visits go on without a look at the poller
 	yieldEvery = 5 * time.Millisecond // how long a busy loop goes on without yielding
 )
@@ -212,6 +212,7 @@ func (l *Loop) collect(timeout time.Duration) error {
 	l.now = l.clock()
 	l.polled = l.now
 	l.meter.calibrate(l.now)
+	l.lookAtBatches()
 	if timeout != 0 {
 		l.waited += l.now - before
 		l.yielded = l.now // the others had their chance
@@ -269,7 +270,6 @@ func (l *Loop) betweenVisits() bool {
 
 func (l *Loop) endTurn() {
 	l.turnEnd.run()
-	l.lookAtBatches()
 	l.stats.turnLength.record(l.now - l.stats.turnBegan - l.waited)
 	if l.now-l.yielded >= yieldEvery && l.busy() {
 		// The runtime's monitor takes the processor from a goroutine that never yields, every 10 ms, and

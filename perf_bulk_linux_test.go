@@ -72,7 +72,7 @@ func weirSend(port, bytes int, d time.Duration) error {
 	end := time.Now().Add(d)
 	var more func()
 	more = func() {
-		for range 200 {
+		for range 1000 {
 			if u.Send(payload, to) != nil {
 				break
 			}

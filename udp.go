@@ -57,8 +57,9 @@ type UDP struct {
 
 	// Sending.
 	sends   batch.Queue
-	segment bool // GSO is on
-	ecn     bool // the kernel takes traffic classes
+	checked checkedAddr // while not connected
+	segment bool        // GSO is on
+	ecn     bool        // the kernel takes traffic classes
 	paths   batch.Paths
 	blocked bool // the kernel takes no more; wait until writable
 	refused bool // a Send was, for want of room; OnDrain is owed

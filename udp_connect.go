@@ -58,6 +58,7 @@ func (u *UDP) connect(peer netip.AddrPort) error {
 		return err
 	}
 	u.peer = sock.Unmap(peer)
+	u.checked = checkedAddr{}
 	u.learnLocal()
 	return nil
 }

@@ -46,7 +46,7 @@ func (u *UDP) SetBroadcast(on bool) error {
 	return u.set("Broadcast", func() error {
 		err := u.loop.kernel.SetOption(u.fd, sys.Broadcast, flag(on))
 		if err == nil {
-			u.broadcast = on
+			u.broadcast, u.checked = on, checkedAddr{}
 		}
 		return err
 	})

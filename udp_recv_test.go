@@ -651,9 +651,7 @@ func keptLimit(t *testing.T, net *memsys.Net, alone bool) {
 		}
 	}
 	if !alone {
-		var again func()
-		again = func() { l.NextTurn(again) }
-		again()
+		l.Work(func() (more bool) { return true })
 	}
 	visits := 0
 	var tick *Timer

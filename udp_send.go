@@ -94,14 +94,18 @@ func (u *UDP) roomFor(bytes int) bool {
 
 // enqueue queues a datagram. flushLong follows.
 func (u *UDP) enqueue(m *sys.Message) {
-	if !u.segment || u.sends.Trains() == 0 || !u.sends.Join(m, u.paths.Largest(m.Addr.Addr())) {
-		u.sends.Push(m)
+	if u.segment && u.sends.Trains() > 0 && u.sends.Join(m, u.paths.Largest(m.Addr.Addr())) {
+		return
 	}
+	if u.sends.Bytes() >= flushBytes && !u.blocked {
+		u.flush()
+	}
+	u.sends.Push(m)
 }
 
-// flushLong gives a long queue to the kernel now, and any other at the end of the turn.
+// flushLong gives a queue of many trains to the kernel now, and any other at the end of the turn.
 func (u *UDP) flushLong() {
-	if (u.sends.Trains() >= sendBatch || u.sends.Bytes() >= flushBytes) && !u.blocked {
+	if u.sends.Trains() >= sendBatch && !u.blocked {
 		u.flush()
 	} else if !u.flushDue {
 		u.flushDue = true
@@ -136,6 +140,9 @@ func (u *UDP) control(o *SendOptions, to netip.AddrPort) (c sys.Control, err err
 
 // destination checks a datagram and is its address as the kernel takes it.
 func (u *UDP) destination(b []byte, to netip.AddrPort) (netip.AddrPort, error) {
+	if to == u.checked.as && to.IsValid() && len(b) <= maxPayload4 {
+		return u.checked.dest, nil
+	}
 	connected, given := u.peer.IsValid(), to.IsValid()
 	switch {
 	case connected && given:
@@ -154,7 +161,16 @@ func (u *UDP) destination(b []byte, to netip.AddrPort) (netip.AddrPort, error) {
 	if to.Addr().Unmap() == limitedBroadcast && !u.broadcast {
 		return to, syscall.EACCES
 	}
-	return sock.ForFamily(to, u.family)
+	dest, err := sock.ForFamily(to, u.family)
+	if err == nil {
+		u.checked = checkedAddr{to, dest}
+	}
+	return dest, err
+}
+
+// checkedAddr is an address that was found good to send to, and is most likely the next one, too.
+type checkedAddr struct {
+	as, dest netip.AddrPort // as it was given, and as the kernel takes it
 }
 
 var limitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
