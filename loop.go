@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/weirnet/weir/fault"
 	"github.com/weirnet/weir/internal/batch"
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/share"
@@ -16,6 +17,7 @@ type Loop struct {
 	cfg    Config // set once
 	kernel sys.Kernel
 	poller poll.Poller
+	faults *fault.Injector      // set once; nil: none
 	start  time.Time            // the clock counts from here
 	clock  func() time.Duration // since start
 
@@ -67,7 +69,10 @@ func New(cfg Config) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	backend := cfg.Kernel.backend
+	backend, faults, err := cfg.backend()
+	if err != nil {
+		return nil, err
+	}
 	poller, err := backend.NewPoller()
 	if err != nil {
 		return nil, &OpError{Op: "open", Net: "poller", Err: err}
@@ -76,6 +81,7 @@ func New(cfg Config) (*Loop, error) {
 		cfg:    cfg,
 		kernel: backend.Kernel,
 		poller: poller,
+		faults: faults,
 		start:  time.Now(),
 		ring:   share.NewRing(cfg.limits()),
 		recv:   sys.NewRecvBatch(recvSlots, slotBytes),
@@ -338,6 +344,10 @@ func (l *Loop) idle() bool {
 
 // Turn is the number of the turn that runs now or ran last, counted from 1; any goroutine.
 func (l *Loop) Turn() uint64 { return l.stats.turns.Load() }
+
+// Faults tells what became of Config.Faults: which rules hit how often, and how many datagrams were lost; any
+// goroutine. It is nil, which is a valid *fault.Injector that has hit nothing, without them.
+func (l *Loop) Faults() *fault.Injector { return l.faults }
 
 // Now is the time as the loop last read it: at the end of the last wait or callback; it stands still while a
 // callback runs. It carries a monotonic reading.
