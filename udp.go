@@ -155,6 +155,10 @@ func (l *Loop) newUDP(fd int, f sys.Family, cookie uint64, limits udpLimits, cfg
 // register makes the socket a source of the loop, or closes it.
 func (u *UDP) register() error {
 	l := u.loop
+	if err := u.learnLocal(); err != nil { // a socket that nobody can be told the address of
+		_ = l.kernel.Close(u.fd)
+		return &sock.Error{Step: "getsockname", Err: err}
+	}
 	u.token = l.table.add(u)
 	if err := l.poller.Add(u.fd, u.interest, u.token); err != nil {
 		l.table.remove(u.token)
@@ -165,7 +169,6 @@ func (u *UDP) register() error {
 	if u.cookie != 0 {
 		l.sockets[u.cookie] = u
 	}
-	u.learnLocal()
 	u.publish()
 	l.stats.opened(u)
 	return nil
