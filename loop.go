@@ -364,11 +364,19 @@ func (l *Loop) Expired() bool {
 	return now-l.now >= l.ring.Q()
 }
 
+// wakeTries are made, as a wake that is lost is a loop that hangs.
+const wakeTries = 3
+
 // wake makes a wait end; any goroutine, also after the loop has ended.
 func (l *Loop) wake() {
 	l.end.mu.Lock()
 	defer l.end.mu.Unlock()
-	if !l.end.finished {
-		_ = l.poller.Wake() // an eventfd that cannot be written has no meaning for the caller
+	if l.end.finished {
+		return
+	}
+	for range wakeTries {
+		if l.poller.Wake() == nil { // that it cannot be has no meaning for the caller
+			return
+		}
 	}
 }

@@ -1,10 +1,13 @@
 package weir
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weirnet/weir/internal/memsys"
 )
@@ -24,4 +27,23 @@ func TestUDPWithoutAddress(t *testing.T) {
 	if u, err = l.ListenUDP(loopback4, UDPConfig{}, UDPHandler{}); err != nil || u.LocalAddr().Port() == 0 {
 		t.Errorf("the second ListenUDP: %v, %v", u, err)
 	}
+}
+
+// TestLostWake: a wake that fails once is made again, so that a loop that waits hears of its Stop.
+func TestLostWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoop(t, Config{Kernel: NewKernel(memsys.New().Backend()), Faults: plan(t, "wake#1x2=EAGAIN")})
+		go func() {
+			time.Sleep(time.Second)
+			l.Stop(-1)
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := l.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if hits := l.Faults().Hits(); hits[0] != 2 {
+			t.Errorf("%v wakes failed, want 2", hits)
+		}
+	})
 }
