@@ -3,6 +3,7 @@ package weir
 import (
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/weirnet/weir/internal/batch"
 	"github.com/weirnet/weir/internal/poll"
@@ -45,9 +46,10 @@ type UDP struct {
 
 	// Receiving.
 	paused   bool
-	resting  bool // receives keep failing; a timer ends it
-	failures int  // of receives in a row
-	failed   bool // the poller saw an error that nothing has taken yet
+	resting  bool          // receives keep failing; a timer ends it
+	failures int           // of receives in a row
+	failedAt time.Duration // the last of them
+	failed   bool          // the poller saw an error that nothing has taken yet
 	cost     costEstimate
 	kept     batch.Queue   // received but not delivered: a visit ended inside a batch
 	lent     bool          // the first of them is being delivered

@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,6 +45,65 @@ func TestLostWake(t *testing.T) {
 		}
 		if hits := l.Faults().Hits(); hits[0] != 2 {
 			t.Errorf("%v wakes failed, want 2", hits)
+		}
+	})
+}
+
+// TestUDPStaleForEver: an errno that may be a report's, but is the answer to each receive, as a filter's, keeps no
+// processor busy, and the socket is well when it ends.
+func TestUDPStaleForEver(t *testing.T) {
+	for _, errno := range []string{"EACCES", "ECONNREFUSED"} {
+		inBubble(t, func(t *testing.T, n *memsys.Net) {
+			l := newLoop(t, Config{Kernel: NewKernel(n.Backend()), Faults: plan(t, "recv#1x70="+errno)})
+			got, start := time.Duration(0), time.Now()
+			u, err := l.ListenUDP(loopback4, UDPConfig{}, UDPHandler{OnDatagram: func(*UDP, *Datagram) {
+				got = time.Since(start)
+				_ = l.Close()
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := u.Send(nil, u.LocalAddr()); err != nil {
+				t.Fatal(err)
+			}
+			run(t, l)
+			// The first eight come at once, the other 62 after 10 ms and then 20 each.
+			if want := 10*time.Millisecond + 62*20*time.Millisecond; got != want {
+				t.Errorf("%s: the datagram came after %v, want %v", errno, got, want)
+			}
+			if waits := n.Calls().WaitNow + n.Calls().WaitBlocking; waits > 4*71 {
+				t.Errorf("%s: %d waits", errno, waits)
+			}
+		})
+	}
+}
+
+// TestUDPStaleNowAndThen: errors that are seconds apart are no row, whatever their number, so the socket does not
+// rest after one.
+func TestUDPStaleNowAndThen(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *memsys.Net) {
+		l := newLoop(t, Config{Kernel: NewKernel(n.Backend())})
+		nobody := netip.MustParseAddrPort("127.0.0.1:9") // weir:port in memory
+		errs := 0
+		u, err := l.DialUDP(netip.AddrPort{}, nobody, UDPConfig{}, UDPHandler{OnError: func(u *UDP, _ error) {
+			errs++
+			if u.resting {
+				t.Errorf("rests after error %d", errs)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Every(3*time.Second, func() {
+			if errs == 20 {
+				_ = l.Close()
+			}
+			_ = u.Send([]byte("anybody?"), netip.AddrPort{})
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		if err := l.Run(ctx); err != nil {
+			t.Errorf("%d errors: %v", errs, err)
 		}
 	})
 }
