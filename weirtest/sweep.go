@@ -53,8 +53,11 @@ type Scenario struct {
 //     machine's kernel;
 //   - the scenario's check says so.
 //
-// A loop that asks its poller more than 5,000 times is ended. With -short each call fails with one errno only. Where
-// the scenario fails without a fault, as its kernel lacks what it needs, the test is skipped.
+// A loop that asks its poller more than 5,000 times is ended. A run in a bubble that takes a minute of real time, as
+// with a callback that does not return, ends the process with a panic that tells the plan.
+//
+// With -short each call fails with one errno only. Where the scenario fails without a fault, as its kernel lacks what
+// it needs, the test is skipped.
 //
 //   - Owner: a test that runs alone: no t.Parallel, and no bubble around it.
 func Sweep(t *testing.T, s Scenario) {
@@ -90,7 +93,10 @@ type sweep struct {
 	log    func(format string, args ...any)
 	bubble func(func()) error // runs a function in a bubble; an error is a deadlock there
 	short  bool
-	ran    func(fault.Plan) // hears of each plan
+
+	hangTime time.Duration    // of a run in a bubble
+	hung     func(fault.Plan) // hears of one that takes longer; there is no other way to tell
+	ran      func(fault.Plan) // hears of each plan
 
 	runs     int
 	failures []error
@@ -112,7 +118,12 @@ func newSweep(s Scenario) *sweep {
 	if s.MaxQuietCalls == 0 {
 		s.MaxQuietCalls = 200
 	}
-	return &sweep{Scenario: s, log: func(string, ...any) {}, ran: func(fault.Plan) {}, short: testing.Short()}
+	return &sweep{
+		Scenario: s, log: func(string, ...any) {}, ran: func(fault.Plan) {}, short: testing.Short(),
+		hangTime: time.Minute, hung: func(p fault.Plan) {
+			panic(fmt.Sprintf("weirtest: the run with the plan %q, for Config.Faults, hangs", p.String()))
+		},
+	}
 }
 
 func (w *sweep) run() {

@@ -57,6 +57,7 @@ func (w *sweep) runGroup(plans []fault.Plan) (runs []*sweepRun) {
 }
 
 func (w *sweep) runInBubble(plans []fault.Plan) (runs []*sweepRun) {
+	defer time.AfterFunc(w.hangTime, func() { w.hung(plans[0]) }).Stop() // by the clock outside of the bubble
 	err := w.bubble(func() {
 		var blame error
 		if runs, blame = w.runAtOnce(plans); blame != nil {

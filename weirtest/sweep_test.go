@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -54,11 +55,11 @@ func TestSweepFinds(t *testing.T) {
 		{"busy elsewhere", func(*weir.Loop, error) error {
 			over := stop
 			go func() {
-				for {
+				for open := true; open; {
 					select {
-					case <-over:
-						return
-					default:
+					case _, open = <-over:
+					default: // it is to keep the processor busy
+						runtime.Gosched()
 					}
 				}
 			}()
@@ -160,6 +161,27 @@ func TestSweepLeft(t *testing.T) {
 	}
 	if err := r.watch.Close(fd); err != nil || r.verdict(w) != nil {
 		t.Errorf("%v, %v", err, r.verdict(w))
+	}
+}
+
+// TestSweepHangs: a callback that does not return, and in a bubble stops the clock, is told of with its plan.
+func TestSweepHangs(t *testing.T) {
+	var hung atomic.Pointer[fault.Plan]
+	w := newSweep(faulted(false, func(_ *weir.Loop, err error) error {
+		for hung.Load() == nil {
+			runtime.Gosched()
+		}
+		return err
+	}))
+	w.short, w.bubble = true, bubbleOf(t)
+	w.hangTime, w.hung = 50*time.Millisecond, func(p fault.Plan) {
+		if len(p.Rules) > 0 { // else the machine is slow
+			hung.CompareAndSwap(nil, &p)
+		}
+	}
+	w.run()
+	if p := hung.Load(); p == nil || p.String() != "bind#1=EADDRINUSE" || len(w.failures) > 0 {
+		t.Errorf("%v hangs, failures %v", p, w.failures)
 	}
 }
 

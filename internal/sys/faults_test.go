@@ -74,8 +74,7 @@ func TestFaultsCoverTheContract(t *testing.T) {
 		"Membership": fault.Membership,
 	}
 	contract := reflect.TypeFor[sys.Kernel]()
-	for i := range contract.NumMethod() {
-		m := contract.Method(i)
+	for m := range contract.Methods() {
 		call, ok := named[m.Name]
 		if !ok {
 			if m.Name != "Unbatched" {
