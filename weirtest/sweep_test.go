@@ -120,6 +120,7 @@ func TestSweepBlames(t *testing.T) {
 		return err
 	}))
 	w.Calls = []fault.Call{fault.Bind}
+	w.short = false
 	w.round(1, w.plans(1, w.Calls)[:4])
 	if len(w.failures) != 1 || !strings.HasPrefix(w.failures[0].Error(), `with the plan "bind#1=EACCES"`) {
 		t.Errorf("found %v", w.failures)
