@@ -8,7 +8,7 @@ SHELL         := bash
 GO       ?= go
 FUZZTIME ?= 30s
 
-STEPS     := gofmt tidy vet fix staticcheck lint race bench cross $(if $(wildcard lab/go.mod),lab)
+STEPS     := gofmt tidy vet fix staticcheck lint race paths bench cross $(if $(wildcard lab/go.mod),lab)
 PLATFORMS := linux/amd64 linux/arm64 linux/386 linux/arm linux/riscv64 \
              darwin/arm64 freebsd/amd64 openbsd/amd64 netbsd/amd64 windows/amd64
 
@@ -45,6 +45,12 @@ lint: ## step: the house rules
 
 race: ## step: all tests with the race detector, in random order
 	@$(GO) test -race -shuffle=on -timeout 5m ./...
+
+paths: ## step: the tests of sockets and commands, with each fast path switched off
+	@for off in gso gro mmsg; do \
+		printf '%s\n' $$off; \
+		WEIR_DISABLE=$$off $(GO) test -count=1 -shuffle=on -timeout 2m . ./cmd/... ./weirtest || exit 1; \
+	done
 
 bench: ## step: each benchmark once, so that it keeps running
 	@$(GO) test -run '^$$' -bench . -benchtime 1x ./...

@@ -15,14 +15,18 @@ import (
 	"github.com/weirnet/weir/internal/sys/systest"
 )
 
-// TestMain fails a run that leaves a goroutine or an open descriptor behind.
+// TestMain runs another program where a test asks for one by the environment. It fails a run that leaves a goroutine or an open descriptor behind.
 func TestMain(m *testing.M) {
 	if err := systest.RefuseIfAsked(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if spec := os.Getenv(floodEnv); spec != "" {
-		if err := flood(spec); err != nil {
+	for env, program := range map[string]func(spec string) error{floodEnv: flood, sharerEnv: runSharer, bulkEnv: runBulk} {
+		spec := os.Getenv(env)
+		if spec == "" {
+			continue
+		}
+		if err := program(spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -95,10 +99,12 @@ func newLoop(t *testing.T, cfg Config) *Loop {
 	return l
 }
 
+const runTimeout = 30 * time.Second
+
 // run runs the loop until a callback closes it, and fails the test if none does.
 func run(t *testing.T, l *Loop) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, fmt.Errorf("nothing ended the loop"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), runTimeout, fmt.Errorf("nothing ended the loop"))
 	defer cancel()
 	if err := l.Run(ctx); err != nil {
 		t.Fatal(err)
@@ -124,3 +130,5 @@ func sendNow(t *testing.T, from *UDP, to netip.AddrPort, n int) {
 	}
 	from.flush()
 }
+
+func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }

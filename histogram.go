@@ -12,6 +12,7 @@ import (
 // what is longer is in the last bucket. The zero Histogram is empty.
 type Histogram struct {
 	counts [histogramBuckets]uint64
+	sum    time.Duration
 }
 
 // Each power of two is cut into eight. Unit is about a microsecond (1,024 ns).
@@ -44,6 +45,9 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
+// Sum is all durations together, to the nanosecond; one below zero counts as zero.
+func (h *Histogram) Sum() time.Duration { return h.sum }
+
 // Quantile is a duration that at least the part q (0 to 1) of all do not exceed: the end of the bucket in
 // which it lies. An empty histogram answers 0.
 func (h *Histogram) Quantile(q float64) time.Duration {
@@ -75,13 +79,18 @@ func (h *Histogram) Buckets() iter.Seq2[time.Duration, uint64] {
 // recorder is a Histogram that one goroutine writes and any reads.
 type recorder struct {
 	counts [histogramBuckets]atomic.Uint64
+	sum    atomic.Int64
 }
 
-func (r *recorder) record(d time.Duration) { r.counts[bucketOf(d)].Add(1) }
+func (r *recorder) record(d time.Duration) {
+	r.counts[bucketOf(d)].Add(1)
+	r.sum.Add(int64(max(d, 0)))
+}
 
 func (r *recorder) snapshot() (h Histogram) {
 	for i := range r.counts {
 		h.counts[i] = r.counts[i].Load()
 	}
+	h.sum = time.Duration(r.sum.Load())
 	return h
 }

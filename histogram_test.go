@@ -58,7 +58,7 @@ func TestHistogramEmpty(t *testing.T) {
 	for range h.Buckets() {
 		t.Error("it has a bucket")
 	}
-	if h.Count() != 0 || h.Quantile(0) != 0 || h.Quantile(0.5) != 0 || h.Quantile(1) != 0 {
+	if h.Count() != 0 || h.Sum() != 0 || h.Quantile(0) != 0 || h.Quantile(0.5) != 0 || h.Quantile(1) != 0 {
 		t.Errorf("count %d, median %v", h.Count(), h.Quantile(0.5))
 	}
 }
@@ -131,6 +131,19 @@ func TestHistogramWalk(t *testing.T) {
 			break
 		}
 	})
+}
+
+// TestHistogramSum holds "all durations together, to the nanosecond; one below zero counts as zero".
+func TestHistogramSum(t *testing.T) {
+	t.Parallel()
+	var r recorder
+	for _, d := range []time.Duration{3, -5, 2 * time.Second, longest, 0} {
+		r.record(d)
+	}
+	h := r.snapshot()
+	if want := 2*time.Second + longest + 3; h.Sum() != want || h.Count() != 5 {
+		t.Errorf("%v of %d, want %v of 5", h.Sum(), h.Count(), want)
+	}
 }
 
 // TestRecorderAnyGoroutine takes snapshots while durations are recorded.

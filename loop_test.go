@@ -20,6 +20,7 @@ import (
 func loopIn(t *testing.T, net *memsys.Net, cfg Config) *Loop {
 	t.Helper()
 	cfg.Kernel = NewKernel(net.Backend())
+	cfg.NoGSO = true // so that a message is a datagram
 	return newLoop(t, cfg)
 }
 

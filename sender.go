@@ -142,8 +142,9 @@ func (s *Sender) drain() {
 		if u.fd < 0 || !u.roomFor(len(t.Payload)) {
 			return // roomAgain goes on
 		}
-		u.sendFor(t)
+		u.enqueueFor(t)
 		s.moving.Drop(1)
+		u.flushLong()
 	}
 }
 
@@ -162,19 +163,17 @@ func (s *Sender) close() (unsent int) {
 	s.signalRoomLocked()
 	unsent = s.filling.Len() + s.moving.Len()
 	s.filling.Clear()
-	if !s.inMove { // else the one that is being moved is still in use
-		s.moving.Clear()
-	}
+	s.moving.Clear()
 	return unsent
 }
 
-// sendFor queues what another goroutine sent.
-func (u *UDP) sendFor(t *batch.Train) {
+// enqueueFor queues what another goroutine sent.
+func (u *UDP) enqueueFor(t *batch.Train) {
 	dest, err := u.destination(t.Payload, t.Addr)
 	if err != nil {
 		u.counters.rejected()
 		u.deferError(u.opError("send", t.Addr, err))
 		return
 	}
-	u.queueSend(&sys.Message{Buf: t.Payload, Addr: dest})
+	u.enqueue(&sys.Message{Buf: t.Payload, Addr: dest})
 }

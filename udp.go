@@ -49,7 +49,9 @@ type UDP struct {
 	resting  bool          // receives keep failing; a timer ends it
 	failures int           // of receives in a row
 	failedAt time.Duration // the last of them
+	empty    int           // receives in a row that found nothing
 	failed   bool          // the poller saw an error that nothing has taken yet
+	hungUp   bool          // the poller saw both directions ended
 	cost     costEstimate
 	kept     batch.Queue   // received but not delivered: a visit ended inside a batch
 	lent     bool          // the first of them is being delivered

@@ -32,6 +32,7 @@ func (u *UDP) close(why error) {
 		return
 	}
 	l := u.loop
+	u.sender.drain()
 	u.flushAtOnce()
 	if u.fd < 0 {
 		return // the flush found the socket dead and closed it

@@ -84,12 +84,24 @@ type UDPConfig struct {
 type Fragmentation uint8
 
 const (
-	SystemFragmentation Fragmentation = iota // as net.ipv4.ip_no_pmtu_disc says
-	FragmentByRoute                          // fragment what is larger than the path is known to take (IP_PMTUDISC_WANT)
-	FragmentAlways                           // let routers fragment, too (IP_PMTUDISC_DONT)
-	FragmentNever                            // EMSGSIZE for what is larger than the path is known to take (IP_PMTUDISC_DO)
-	ProbePath                                // whole, whatever is known; EMSGSIZE only by the device (IP_PMTUDISC_PROBE)
-	FragmentOmit                             // fragment at the device's MTU, and believe no report (IP_PMTUDISC_OMIT)
+	// SystemFragmentation is as net.ipv4.ip_no_pmtu_disc says.
+	SystemFragmentation Fragmentation = iota
+
+	// FragmentByRoute fragments what is larger than the path is known to take (IP_PMTUDISC_WANT).
+	FragmentByRoute
+
+	// FragmentAlways lets routers fragment, too (IP_PMTUDISC_DONT).
+	FragmentAlways
+
+	// FragmentNever answers EMSGSIZE to what is larger than the path is known to take (IP_PMTUDISC_DO).
+	FragmentNever
+
+	// ProbePath sends datagrams whole, whatever is known of the path; the device alone answers EMSGSIZE
+	// (IP_PMTUDISC_PROBE).
+	ProbePath
+
+	// FragmentOmit fragments at the device's MTU, and believes no report of a smaller one (IP_PMTUDISC_OMIT).
+	FragmentOmit
 )
 
 // udpLimits is what remains of a UDPConfig once the socket is open.

@@ -43,9 +43,11 @@ type Datagram struct {
 // ECN is the congestion mark of a datagram (RFC 3168 section 5).
 type ECN uint8
 
+// The marks of RFC 3168: NotECT says that the endpoints do without ECN, ECT0 and ECT1 that they can, and CE
+// that a router on the way was congested.
 const (
-	NotECT ECN = 0 // not capable of ECN
+	NotECT ECN = 0
 	ECT1   ECN = 1
 	ECT0   ECN = 2
-	CE     ECN = 3 // congestion experienced
+	CE     ECN = 3
 )

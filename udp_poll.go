@@ -2,6 +2,7 @@ package weir
 
 import (
 	"net/netip"
+	"syscall"
 
 	"github.com/weirnet/weir/internal/poll"
 )
@@ -14,6 +15,10 @@ func (u *UDP) ready(r poll.Ready) {
 	}
 	if r&(poll.Failed|poll.HungUp) != 0 {
 		u.failed = true
+		if u.hungUp = r&poll.HungUp != 0; u.hungUp && !u.receiving() {
+			u.shutDown()
+			return
+		}
 		switch {
 		case u.reports.on:
 			u.loop.ring.Ready(u.source) // a paused socket takes reports, too: they cannot be masked
@@ -25,6 +30,12 @@ func (u *UDP) ready(r poll.Ready) {
 	if r&(poll.Readable|poll.Failed|poll.HungUp) != 0 && !u.paused && !u.resting {
 		u.loop.ring.Ready(u.source)
 	}
+}
+
+// shutDown ends a socket of which somebody who has it, too, has ended both directions by shutdown(2): nothing can
+// be sent or received any more, and the poller would tell of it for ever.
+func (u *UDP) shutDown() {
+	u.close(u.opError("receive", netip.AddrPort{}, syscall.ESHUTDOWN))
 }
 
 // changed puts what the socket asks of the poller in order at the end of the turn.

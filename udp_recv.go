@@ -17,11 +17,15 @@ import (
 // seen neither: it stays ready, and nothing is to be concluded.
 func (u *UDP) visit() (more bool) {
 	reportsLeft := u.reports.on && u.failed && u.takeReports()
+	if u.reports.skip = reportsLeft && !u.loop.ring.Open(); u.reports.skip {
+		return true // they were dearer than expected: the next visit is the datagrams'
+	}
 	return u.receive() || reportsLeft
 }
 
 func (u *UDP) receive() (more bool) {
 	most := u.limits.bound.most()
+	stale := false
 	for most > 0 && u.loop.ring.Open() && !u.loop.stopDue() {
 		if !u.receiving() {
 			return false
@@ -41,6 +45,12 @@ func (u *UDP) receive() (more bool) {
 		asked := u.mostMessages(most)
 		got, err := u.loop.kernel.Recv(u.fd, u.loop.recv, asked)
 		u.counters.recvCalls.Add(1)
+		if err != nil && !stale && batch.RecvClass(err) == batch.Stale {
+			stale = true // what is behind the error is not: it comes with the next call
+			u.takeError(err)
+			u.loop.charge(1) // an error is a unit, like a datagram
+			continue
+		}
 		if err != nil {
 			return u.recvFailed(err)
 		}
@@ -90,7 +100,7 @@ func (u *UDP) drainedBy(got, asked int) bool {
 func (u *UDP) deliverBatch(got, most int) (delivered int) {
 	l := u.loop
 	u.batch = l.recv.Msgs[:got]
-	u.failures = 0
+	u.failures, u.empty = 0, 0
 	u.countReceived(u.batch)
 	began := l.now
 	for len(u.batch) > 0 {
@@ -102,9 +112,12 @@ func (u *UDP) deliverBatch(got, most int) (delivered int) {
 			break
 		}
 	}
+	if l.uncharged > 0 {
+		l.settle()
+	}
 	u.cost.learn(l.now-began, got-len(u.batch))
 	if u.keep(); u.fd < 0 || u.kept.Bytes() >= dearCopyBytes {
-		l.charge(0) // a close, or the copy, is not for the next source to pay
+		l.settle() // a close, or the copy, is not for the next source to pay
 	}
 	return delivered
 }
@@ -195,7 +208,12 @@ func (u *UDP) recvFailed(err error) (more bool) {
 	}
 	switch class {
 	case batch.Wait:
-		u.loop.charge(0)
+		u.loop.settle()
+		u.foundEmpty()
+		if u.hungUp {
+			u.shutDown()
+			return false
+		}
 		if u.failed {
 			u.clearFailure()
 		}
@@ -226,6 +244,20 @@ const (
 	longestStaleRest = 20 * time.Millisecond
 )
 
+// emptyBeforeRest is how often in a row a socket may be found ready and empty before it rests.
+const emptyBeforeRest = 64
+
+// foundEmpty counts receives that find nothing. A datagram with a wrong checksum makes a socket ready and is
+// then not there, and who shares a socket may come too late. But one that somebody who has it, too, has shut down
+// (shutdown(2)) is ready and empty for ever.
+func (u *UDP) foundEmpty() {
+	u.empty++
+	if u.empty >= emptyBeforeRest && u.stopping == notStopping {
+		u.empty = 0
+		u.rest(shortestRest)
+	}
+}
+
 // receivingFails counts receives that fail. What is queued stays readable, so the poller would offer it again at
 // once, for ever.
 func (u *UDP) receivingFails(longest time.Duration) (more bool) {
@@ -242,11 +274,16 @@ func (u *UDP) receivingFails(longest time.Duration) (more bool) {
 		u.finishStop()
 		return false
 	}
+	u.rest(min(shortestRest<<min(n, 10), longest))
+	return false
+}
+
+// rest receives nothing for a time.
+func (u *UDP) rest(d time.Duration) {
 	u.resting = true
 	u.changed()
-	u.loop.AfterFunc(min(shortestRest<<min(n, 10), longest), func() {
+	u.loop.AfterFunc(d, func() {
 		u.resting = false
 		u.changed()
 	})
-	return false
 }

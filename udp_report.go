@@ -17,6 +17,8 @@ const (
 // reportTable folds reports of a peer and errno until OnError has heard of them.
 type reportTable struct {
 	on      bool
+	skip    bool         // the last visit's credit went to reports alone
+	cost    costEstimate // of one
 	waiting fifo[*ICMPError]
 }
 
@@ -39,31 +41,36 @@ func (t *reportTable) fold(r ICMPError) bool {
 // takeReports empties the error queue into the table, for half of the visit's credit at most, and tells
 // whether there is more. No user's code runs here.
 func (u *UDP) takeReports() (more bool) {
-	ring := u.loop.ring
-	enough := ring.Credit() / 2
-	taken := 0
-	for {
-		got := u.takeSomeReports()
-		u.loop.charge(got)
-		if got == 0 {
-			break
-		}
+	if u.reports.skip {
+		return true
+	}
+	l := u.loop
+	least := l.ring.Credit() / 2
+	for taken := 0; ; {
+		asked := max(1, l.ring.Batch(2*reportSlots, u.reports.cost.perMessage)/2)
+		began := l.now
+		got := u.takeSomeReports(asked)
+		l.uncharged += got
+		l.settle()
+		u.reports.cost.learn(l.now-began, got)
 		taken += got
-		if ring.Exempt() && taken >= maxRetry || !ring.Exempt() && ring.Credit() <= enough {
+		switch {
+		case taken == 0:
+			u.clearFailure()
+			return false
+		case got < asked:
+			u.failed = false
+			return false
+		case l.ring.Exempt() && taken >= maxRetry, !l.ring.Exempt() && l.ring.Credit() <= least:
 			return true
 		}
 	}
-	if taken == 0 {
-		u.clearFailure()
-	}
-	u.failed = false
-	return false
 }
 
 // takeSomeReports makes one call and returns the number of reports that it took.
-func (u *UDP) takeSomeReports() int {
+func (u *UDP) takeSomeReports(most int) int {
 	b := u.loop.icmp
-	got, err := u.loop.kernel.RecvErrors(u.fd, b, reportSlots)
+	got, err := u.loop.kernel.RecvErrors(u.fd, b, most)
 	if err != nil {
 		return 0
 	}
@@ -106,7 +113,7 @@ func (u *UDP) drainQueue() (taken int) {
 		return 0
 	}
 	for taken < maxRetry {
-		got := u.takeSomeReports()
+		got := u.takeSomeReports(reportSlots)
 		taken += got
 		if got < reportSlots {
 			return taken

@@ -60,7 +60,8 @@ func (u *UDP) SendWith(b []byte, to netip.AddrPort, o SendOptions) error {
 		u.counters.refused.Add(1)
 		return ErrWouldBlock
 	}
-	u.queueSend(&sys.Message{Buf: b, Addr: dest, Control: control})
+	u.enqueue(&sys.Message{Buf: b, Addr: dest, Control: control})
+	u.flushLong()
 	return nil
 }
 
@@ -86,11 +87,15 @@ func (u *UDP) roomFor(bytes int) bool {
 	return n == 0 || n < u.limits.sends && u.sends.Bytes()+bytes <= u.limits.sendBytes
 }
 
-// queueSend queues a datagram, or a train of them, and sees to the flush.
-func (u *UDP) queueSend(m *sys.Message) {
+// enqueue queues a datagram. flushLong follows.
+func (u *UDP) enqueue(m *sys.Message) {
 	if !u.segment || u.sends.Trains() == 0 || !u.sends.Join(m, u.paths.Largest(m.Addr.Addr())) {
 		u.sends.Push(m)
 	}
+}
+
+// flushLong gives a long queue to the kernel now, and any other at the end of the turn.
+func (u *UDP) flushLong() {
 	if (u.sends.Trains() >= sendBatch || u.sends.Bytes() >= flushBytes) && !u.blocked {
 		u.flush()
 	} else if !u.flushDue {
@@ -215,7 +220,7 @@ func (u *UDP) flushAtOnce() {
 func (u *UDP) flushAfterBatch() {
 	if u.fd >= 0 && u.sends.Len() > 0 && !u.blocked {
 		u.flush()
-		u.loop.charge(0)
+		u.loop.settle()
 	}
 }
 

@@ -534,7 +534,7 @@ func TestUDPDrainAtHalf(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			backend := memsys.New().Backend()
 			backend.Kernel = trickle{backend.Kernel}
-			l := newLoop(t, Config{Kernel: NewKernel(backend)})
+			l := newLoop(t, Config{Kernel: NewKernel(backend), NoGSO: true})
 			drains, got := 0, 0
 			to := listen(t, l, Bound{}, func(*UDP, *Datagram) {
 				if got++; got == 9 {

@@ -89,7 +89,10 @@ func (u *UDP) learnAdopted() {
 }
 
 // Sole promises that nobody else reads the socket any more: it is read by batches again.
-func (u *UDP) Sole() { u.shared = false }
+func (u *UDP) Sole() {
+	u.shared = false
+	u.publish()
+}
 
 // Export makes a descriptor of the socket for another process or another part of this one, and returns with
 // it, oldest first, the datagrams that were read ahead and will not be delivered here: whoever gets the
@@ -119,7 +122,9 @@ func (u *UDP) ExportToWeir() (fd int, ahead []Datagram, err error) {
 		return -1, nil, u.opError("export", netip.AddrPort{}, err)
 	}
 	u.shared = true
-	return fd, u.takeAhead(), nil
+	ahead = u.takeAhead()
+	u.publish()
+	return fd, ahead, nil
 }
 
 // takeAhead takes out what was received and not delivered, the datagram aside that a callback holds now.

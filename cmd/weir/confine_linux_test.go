@@ -49,18 +49,23 @@ func limited(args []string) error {
 	return become(args[1:])
 }
 
-// forbidden is "forbidden bind command…": the command's bind(2) is refused with EACCES.
+// forbidden is "forbidden calls command…": the command's system calls of these names are refused, with EACCES or,
+// where a name is followed by it, as in recvmmsg=EPERM,sendmmsg=EPERM, another errno.
 func forbidden(args []string) error {
-	if args[0] != "bind" {
-		return errors.New("bind is all that can be forbidden")
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // seccomp_data.nr
+	for word := range strings.SplitSeq(args[0], ",") {
+		call, name, _ := strings.Cut(word, "=")
+		number, known := callNumbers()[call]
+		errno, also := map[string]unix.Errno{"": unix.EACCES, "EPERM": unix.EPERM, "ENOSYS": unix.ENOSYS}[name]
+		if !known || !also {
+			return fmt.Errorf("%s cannot be forbidden", word)
+		}
+		filter = append(filter,
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: number, Jf: 1},
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)})
 	}
+	filter = append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
 	runtime.LockOSThread() // the filter is the thread's, and stays with it when it becomes the command
-	filter := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // seccomp_data.nr
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_BIND, Jf: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EACCES)},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
@@ -69,6 +74,14 @@ func forbidden(args []string) error {
 		return err
 	}
 	return become(args[1:])
+}
+
+func callNumbers() map[string]uint32 {
+	return map[string]uint32{
+		"bind": unix.SYS_BIND, "epoll_pwait2": unix.SYS_EPOLL_PWAIT2, "getsockopt": unix.SYS_GETSOCKOPT,
+		"recvmmsg": unix.SYS_RECVMMSG, "recvmsg": unix.SYS_RECVMSG, "sendmmsg": unix.SYS_SENDMMSG,
+		"sendmsg": unix.SYS_SENDMSG, "setsockopt": unix.SYS_SETSOCKOPT, "socket": unix.SYS_SOCKET,
+	}
 }
 
 // seccompWorks tries it: containers may forbid it, and some architectures have bind elsewhere.

@@ -134,8 +134,10 @@ func capacity(cfg demoConfig) string {
 const unbroken = "\u00a0"
 
 // wrapped breaks a text into lines of at most 100 columns.
-func wrapped(text string) string {
-	const columns = 100
+func wrapped(text string) string { return wrapTo(text, 100) }
+
+// wrapTo breaks a text into lines of at most so many columns.
+func wrapTo(text string, columns int) string {
 	var b strings.Builder
 	used := 0
 	for word := range strings.SplitSeq(text, " ") {

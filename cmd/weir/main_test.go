@@ -63,9 +63,11 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  scriptExits,
-			"figure": scriptFigure,
-			"lines":  scriptLines,
+			"diagnosis": scriptDiagnosis,
+			"exits":     scriptExits,
+			"figure":    scriptFigure,
+			"finding":   scriptFinding,
+			"lines":     scriptLines,
 		},
 	})
 }

@@ -15,7 +15,8 @@ it on your machine; the library is github.com/weirnet/weir.`
 
 const rootExample = `  weir demo                   a flood against a timer, under each bound, in ten seconds
   weir demo --handler 200us   with a faster handler
-  weir demo --bound share     with one bound only`
+  weir demo --bound share     with one bound only
+  weir doctor                 what weir can and cannot use here`
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -32,7 +33,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newDemo(), newFlood(), newVersion())
+	root.AddCommand(newDemo(), newDoctor(), newFlood(), newVersion())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.HasSubCommands() {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,4 +78,50 @@ func figure(ts *testscript.TestScript, bound, name string) (float64, bool) {
 		return n, ok
 	}
 	return 0, false
+}
+
+// scriptDiagnosis is "diagnosis [names]": what weir doctor has written is complete, its states are known, and ok is
+// what they say; its checks have these names, where some are given.
+func scriptDiagnosis(ts *testscript.TestScript, neg bool, names []string) {
+	if neg {
+		ts.Fatalf("usage: diagnosis [names]")
+	}
+	d := readDiagnosis(ts)
+	if d.Version == "" || d.Kernel == "" || d.OK != (len(d.degraded()) == 0) {
+		ts.Fatalf("ok %v, version %q, kernel %q, degraded %q", d.OK, d.Version, d.Kernel, d.degraded())
+	}
+	var got []string
+	for _, c := range d.Checks {
+		got = append(got, c.Name)
+		if !slices.Contains([]state{stateOn, stateDegraded, stateOff, stateNote}, c.State) || c.Reason == "" {
+			ts.Fatalf("%+v", c)
+		}
+	}
+	if len(names) > 0 && !slices.Equal(got, names) {
+		ts.Fatalf("the checks are %q", got)
+	}
+}
+
+// scriptFinding is "finding name state reason": so it stands in what weir doctor has written; both are patterns.
+func scriptFinding(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: finding name state reason")
+	}
+	for _, c := range readDiagnosis(ts).Checks {
+		if c.Name != args[0] {
+			continue
+		}
+		if !regexp.MustCompile("^("+args[1]+")$").MatchString(string(c.State)) || !regexp.MustCompile(args[2]).MatchString(c.Reason) {
+			ts.Fatalf("%+v", c)
+		}
+		return
+	}
+	ts.Fatalf("no check %s", args[0])
+}
+
+func readDiagnosis(ts *testscript.TestScript) (d diagnosis) {
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	dec.DisallowUnknownFields()
+	ts.Check(dec.Decode(&d))
+	return d
 }

@@ -42,7 +42,7 @@ type Try struct {
 //     sent without; only if that passes is the offload to blame.
 //   - Size: EMSGSIZE.
 //   - Caller: EACCES (broadcast not allowed), EDESTADDRREQ, EISCONN, ENOTCONN, EAFNOSUPPORT, EINVAL, EPIPE.
-//   - Dead: EBADF, ENOTSOCK.
+//   - Dead: EBADF, ENOTSOCK, and the kernel that has no sockets.
 //   - Lost: any other. It must neither close a socket nor be tried for ever.
 //
 // Source: send(2), sendmmsg(2), ip(7), ipv6(7), udp(7).

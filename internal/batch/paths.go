@@ -30,6 +30,9 @@ func (p *Paths) Largest(to netip.Addr) int {
 // Blame notes that segments of that size did not pass where single datagrams did. all says that it would be so
 // with any size.
 func (p *Paths) Blame(to netip.Addr, segment int, all bool) {
+	if p.off {
+		return
+	}
 	if p.largest == nil {
 		p.largest = make(map[netip.Addr]int)
 	}
@@ -38,7 +41,9 @@ func (p *Paths) Blame(to netip.Addr, segment int, all bool) {
 		n = 0
 	}
 	p.largest[to] = min(n, p.Largest(to))
-	p.off = p.off || len(p.largest) > maxPaths
+	if len(p.largest) > maxPaths {
+		p.largest, p.off = nil, true
+	}
 }
 
 // Off tells that nothing is segmented any more, whatever its destination.

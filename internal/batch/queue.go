@@ -27,6 +27,13 @@ func (t *Train) First() []byte {
 	return t.Payload
 }
 
+// single takes the segment size away where there is only one datagram.
+func (t *Train) single() {
+	if len(t.Payload) <= int(t.Control.Segment) {
+		t.Control.Segment = 0
+	}
+}
+
 // Segments is the number of datagrams in a payload of so many bytes.
 func Segments(bytes int, segment uint16) int {
 	if segment == 0 || bytes == 0 {
@@ -62,7 +69,7 @@ func (q *Queue) Len() int    { return q.n }
 func (q *Queue) Bytes() int  { return q.bytes }
 func (q *Queue) Trains() int { return q.trains }
 
-// Push copies a datagram or train, at most 64 KiB of payload, behind the last one.
+// Push copies a datagram or train, at most 64 KiB of payload, behind the last one. A train of one is a datagram.
 func (q *Queue) Push(m *sys.Message) {
 	if q.trains == len(q.entries) {
 		q.grow()
@@ -72,9 +79,11 @@ func (q *Queue) Push(m *sys.Message) {
 	copy(stored, m.Buf)
 	c.used += len(m.Buf)
 	c.live++
-	*q.At(q.trains) = Train{Payload: stored, Addr: m.Addr, Control: m.Control, Flags: m.Flags, chunk: c}
+	t := q.At(q.trains)
+	*t = Train{Payload: stored, Addr: m.Addr, Control: m.Control, Flags: m.Flags, chunk: c}
+	t.single()
 	q.trains++
-	q.grown(Segments(len(m.Buf), m.Control.Segment), len(m.Buf))
+	q.grown(t.Len(), len(stored))
 }
 
 // Join adds a datagram to the last train, if it is for the same destination with the same Control and not
@@ -106,9 +115,10 @@ func (q *Queue) Join(m *sys.Message, largest int) bool {
 	return true
 }
 
+// sameControl tells that c, which is a single datagram's, is the train's but for the segments.
 func (t *Train) sameControl(c *sys.Control) bool {
 	mine := t.Control
-	mine.Segment = c.Segment
+	mine.Segment = 0
 	return mine == *c
 }
 
@@ -141,9 +151,7 @@ func (q *Queue) Drop(n int) {
 func (q *Queue) cut(t *Train, n int) {
 	bytes := n * int(t.Control.Segment)
 	t.Payload = t.Payload[bytes:]
-	if len(t.Payload) <= int(t.Control.Segment) {
-		t.Control.Segment = 0
-	}
+	t.single()
 	q.n -= n
 	q.bytes -= bytes
 }
@@ -175,6 +183,11 @@ func (q *Queue) KeepFirst() {
 	t := q.At(0)
 	t.Payload, t.Control.Segment = t.First(), 0
 	q.n, q.bytes = 1, len(t.Payload)
+	if q.filling != t.chunk {
+		q.pool.put(q.filling)
+		q.filling = t.chunk
+	}
+	t.chunk.used = len(t.chunk.data) // what is behind it was in use: nothing can join
 }
 
 // Clear takes everything out.

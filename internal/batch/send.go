@@ -26,7 +26,7 @@ func (s *Sent) Refused() (n int) {
 	return n
 }
 
-// Hooks hear of what a flush could not do. They must not touch the queue.
+// Hooks hear of what a flush could not do. All must be set. They must not touch the queue.
 type Hooks struct {
 	// Lost hears of a datagram or train that the kernel refused, which is gone.
 	Lost func(*Train, error)
@@ -38,8 +38,11 @@ type Hooks struct {
 	// Stale hears of an error that was an earlier datagram's. Nothing is gone now.
 	Stale func(error)
 
-	// NoSegments and NoTrafficClass hear that datagrams passed without what they name, and not with it.
-	NoSegments     func(*Train, error)
+	// NoSegments hears of a train that the kernel refused, with that error, where a datagram of the same size
+	// passed on its own. The train is gone: its Payload is not to be read.
+	NoSegments func(*Train, error)
+
+	// NoTrafficClass hears of a datagram that passes without its traffic class, and did not with it.
 	NoTrafficClass func(*Train, error)
 }
 
@@ -55,7 +58,7 @@ type Sender interface {
 func Flush(k Sender, fd int, scratch *sys.SendBatch, q *Queue, h *Hooks) Sent {
 	f := flush{kernel: k, fd: fd, b: scratch, q: q, hooks: h}
 	for q.Trains() > 0 && f.pass(f.wholeTrains()) {
-		if f.offload != nil && !f.withoutOffload() {
+		if f.refused != nil && !f.unjoin() {
 			break
 		}
 	}
@@ -70,7 +73,8 @@ type flush struct {
 	b       *sys.SendBatch
 	q       *Queue
 	hooks   *Hooks
-	offload error // why the first train is to be tried without what it asks of the kernel
+	refused error // why the first train is to go out datagram by datagram
+	bare    int   // bytes that passed only without their traffic class
 }
 
 // wholeTrains puts as many trains into the batch as fit, as they are queued, and returns their number.
@@ -84,32 +88,27 @@ func (f *flush) wholeTrains() int {
 	return n
 }
 
-// singles puts the datagrams of the first train into the batch, each on its own.
-func (f *flush) singles(trafficClass bool) int {
+// singles puts the datagrams of the first train into the batch, each on its own, and returns their number.
+func (f *flush) singles() int {
 	t := f.q.At(0)
 	n := min(t.Len(), len(f.b.Msgs))
-	segment, control := int(t.Control.Segment), t.Control
-	control.Segment = 0
-	if !trafficClass {
-		control.TrafficClass, control.HasTrafficClass = 0, false
-	}
-	rest := t.Payload
+	rest := *t
 	for i := range n {
 		m := &f.b.Msgs[i]
-		size := len(rest)
-		if segment > 0 {
-			size = min(segment, size)
-		}
-		m.Buf, m.Addr, m.Control = rest[:size], t.Addr, control
-		rest = rest[size:]
+		m.Buf, m.Addr, m.Control = rest.First(), t.Addr, t.Control
+		m.Control.Segment = 0
+		rest.Payload = rest.Payload[len(m.Buf):]
 	}
 	return n
 }
 
 // pass sends the first n messages of the batch, which are those at the head of the queue, and tells whether
-// the flush is to go on. It ends early, with f.offload set, before one that may pass in another form.
+// the flush is to go on. It ends early, with f.refused set, before a train that may pass datagram by datagram.
 func (f *flush) pass(n int) bool {
-	var stale error // what the first try at the next message was answered
+	var (
+		stale error // what the first try at the next message was answered
+		bare  error // what it was answered when it still had its traffic class
+	)
 	for from := 0; from < n; {
 		sent, err := f.kernel.Send(f.fd, f.b, from, n)
 		f.Calls++
@@ -130,6 +129,10 @@ func (f *flush) pass(n int) bool {
 		stale = nil
 		switch class {
 		case 0:
+			if bare != nil {
+				f.bare += len(m.Buf)
+				f.hooks.NoTrafficClass(asTrain(m), bare)
+			}
 			for i := range sent {
 				f.sent(&f.b.Msgs[from+i])
 			}
@@ -141,12 +144,18 @@ func (f *flush) pass(n int) bool {
 			f.Dead = err
 			return false
 		case Offload:
-			f.offload = err
-			return true
+			if m.Control.Segment > 0 {
+				f.refused = err
+				return true
+			}
+			bare = err
+			m.Control.TrafficClass, m.Control.HasTrafficClass = 0, false
+			continue
 		default:
 			f.lost(m, class, err)
 			from++
 		}
+		bare = nil
 	}
 	return true
 }
@@ -164,46 +173,28 @@ func (f *flush) sent(m *sys.Message) {
 func (f *flush) lost(m *sys.Message, class Class, err error) {
 	n := Segments(len(m.Buf), m.Control.Segment)
 	f.Failed[class] += n
-	f.hooks.Lost(&Train{Payload: m.Buf, Addr: m.Addr, Control: m.Control}, err)
+	f.hooks.Lost(asTrain(m), err)
 	f.q.Drop(n)
 }
 
-// withoutOffload sends the first train datagram by datagram, and if the kernel does not like that either,
-// without the traffic class. What made the difference is to blame.
-func (f *flush) withoutOffload() bool {
-	first := *f.q.At(0)
-	left := f.q.Len() - first.Len()
-	for step := range 2 {
-		trafficClass := step == 0
-		if trafficClass && first.Control.Segment == 0 {
-			continue
-		}
-		why, before := f.offload, f.Datagrams
-		f.offload = nil
-		ok := true
-		for ok && f.offload == nil && f.q.Len() > left {
-			ok = f.passSingles(trafficClass, left)
-		}
-		if f.Datagrams > before {
-			f.blame(&first, trafficClass, why)
-		}
-		if !ok || f.offload == nil {
-			return ok
-		}
-	}
-	return true
+func asTrain(m *sys.Message) *Train {
+	return &Train{Payload: m.Buf, Addr: m.Addr, Control: m.Control}
 }
 
-func (f *flush) passSingles(trafficClass bool, left int) bool {
-	return f.pass(min(f.singles(trafficClass), f.q.Len()-left))
-}
-
-func (f *flush) blame(t *Train, segments bool, why error) {
-	if segments {
-		f.hooks.NoSegments(t, why)
-	} else {
-		f.hooks.NoTrafficClass(t, why)
+// unjoin sends the first train datagram by datagram. If one that is no shorter than its segments passes as it
+// is, being in a train was what the others failed of.
+func (f *flush) unjoin() bool {
+	t, why := *f.q.At(0), f.refused
+	f.refused = nil
+	left, passed := f.q.Len()-t.Len(), f.Bytes-f.bare
+	ok := true
+	for ok && f.q.Len() > left {
+		ok = f.pass(f.singles())
 	}
+	if f.Bytes-f.bare-passed >= int(t.Control.Segment) {
+		f.hooks.NoSegments(&t, why)
+	}
+	return ok
 }
 
 // DeviceCannot tells that an Offload error is the device's answer to a train of any size.

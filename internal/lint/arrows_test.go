@@ -13,7 +13,7 @@ import (
 // docs/DESIGN.md as a table: a row for each package, those not written yet included. Packages above
 // the root and dgram use their public API only; weirtest is the one that may reach the machinery.
 var arrows = map[string][]string{
-	".":     {"internal/poll", "internal/share", "internal/batch", "internal/sock", "internal/sys", "fault"},
+	".":     {"internal/cycles", "internal/poll", "internal/share", "internal/batch", "internal/sock", "internal/sys", "fault"},
 	"dgram": {"internal/batch", "internal/sock", "internal/sys", "fault"},
 	"fault": {},
 
@@ -22,14 +22,16 @@ var arrows = map[string][]string{
 	"lab":      {".", "dgram", "weirtls", "weirhttp", "handoff", "relay", "fault"}, // all packages below lab
 	"relay":    {".", "weirtls", "handoff"},
 	"weirhttp": {".", "dgram", "handoff"},
+	"weirprom": {"."},
 	"weirtest": {".", "internal/memsys", "internal/poll", "internal/sys", "fault"},
 	"weirtls":  {"."},
 
 	"internal/batch":       {"internal/sock", "internal/sys"},
+	"internal/cycles":      {},
 	"internal/lint":        {},
 	"internal/memsys":      {"internal/poll", "internal/sock", "internal/sys"},
 	"internal/netsys":      {"internal/poll", "internal/sys"},
-	"internal/poll":        {"internal/sys", "fault"},
+	"internal/poll":        {"internal/cycles", "internal/sys", "fault"},
 	"internal/share":       {},
 	"internal/sock":        {"internal/sys"},
 	"internal/sys":         {"fault"},
@@ -53,10 +55,10 @@ func TestArrows(t *testing.T) {
 		"lab/load/load.go":       imports("load", "github.com/other/thing"),
 		"internal/share/ring.go": imports("share", modulePath+"x/internal/sys"),
 	},
-		`weir.go:5: . may not import dgram; allowed: internal/poll internal/share internal/batch internal/sock internal/sys fault`,
+		`weir.go:5: . may not import dgram; allowed: internal/cycles internal/poll internal/share internal/batch internal/sock internal/sys fault`,
 		`weir_test.go:5: . (tests) may not import relay; allowed besides its row: fault internal/memsys internal/poll internal/sys internal/sys/systest weirtest`,
 		`internal/extra: a package without a row: say what it may import in arrows, internal/lint/arrows_test.go, and draw it in docs/DESIGN.md`,
-		`internal/poll/poll.go:3: internal/poll may not import internal/memsys; allowed: internal/sys fault`,
+		`internal/poll/poll.go:3: internal/poll may not import internal/memsys; allowed: internal/cycles internal/sys fault`,
 		`lab/echo/echo.go:5: lab/echo may not import internal/sys; allowed: . dgram weirtls weirhttp handoff relay fault`,
 	)
 }

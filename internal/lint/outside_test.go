@@ -16,6 +16,7 @@ var outside = []struct {
 	{module: "golang.org/x/sys", code: []string{".", "internal/...", "dgram", "handoff", "fault"}, tests: []string{"..."}},
 	{module: "golang.org/x/net", code: []string{"dgram"}, tests: []string{"..."}}, // ipv4.Message; nettest
 	{module: "github.com/quic-go/quic-go", code: []string{"weirhttp"}},
+	{module: "github.com/prometheus/client_golang", code: []string{"weirprom"}},
 	{module: "github.com/spf13/cobra", code: []string{"cmd/weir"}},
 	{module: "github.com/spf13/pflag", code: []string{"cmd/weir"}},                         // cobra's flags
 	{module: "github.com/rogpeppe/go-internal", tests: []string{"cmd/weir"}},               // testscript
@@ -33,6 +34,7 @@ func TestOutside(t *testing.T) {
 		"cmd/weir/main_test.go":      imports("main", "github.com/rogpeppe/go-internal/testscript"),
 		"dgram/conn.go":              imports("dgram", "golang.org/x/net/ipv4", "github.com/quic-go/quic-go"),
 		"weirhttp/server.go":         imports("weirhttp", "github.com/quic-go/quic-go/http3", modulePath),
+		"weirprom/collector.go":      imports("weirprom", "github.com/prometheus/client_golang/prometheus", "github.com/prometheus/common/expfmt"),
 		"lab/rivals/rivals.go":       imports("rivals", "github.com/quic-go/quic-go", "example.com/any/thing"),
 		"internal/share/ring.go":     imports("share", "pgregory.net/rapid"),
 		"internal/lint/lint_test.go": imports("lint", "go/ast"),
@@ -44,6 +46,7 @@ func TestOutside(t *testing.T) {
 		"internal/share/ring.go:3: internal/share may not import pgregory.net/rapid: see outside in internal/lint/outside_test.go",
 		"internal/sock/opt.go:3: internal/sock uses cgo",
 		"internal/sock/opt.go:5: internal/sock may not import github.com/spf13/cobra: see outside in internal/lint/outside_test.go",
+		"weirprom/collector.go:4: weirprom may not import github.com/prometheus/common/expfmt: see outside in internal/lint/outside_test.go",
 	)
 }
 

@@ -26,7 +26,7 @@ func (s *socket) bind(addr netip.AddrPort) error {
 		return syscall.EINVAL
 	}
 	local := wire(addr)
-	if a := local.Addr(); !a.IsUnspecified() && !isBroadcast(a) && !s.net.isLocal(a) {
+	if a := local.Addr(); !a.IsUnspecified() && !isBroadcast(a) && !a.IsMulticast() && !s.net.isLocal(a) {
 		return syscall.EADDRNOTAVAIL
 	}
 	if local.Port() == 0 {
@@ -37,6 +37,9 @@ func (s *socket) bind(addr netip.AddrPort) error {
 		local = netip.AddrPortFrom(local.Addr(), port)
 	} else if s.conflicts(local) {
 		return syscall.EADDRINUSE
+	}
+	if s.device == 0 && local.Addr().Zone() != "" {
+		s.device = ifaceOf(local.Addr())
 	}
 	s.keepAddr = !local.Addr().IsUnspecified()
 	s.keepPort = addr.Port() != 0
@@ -53,7 +56,7 @@ func (s *socket) mayBind(a netip.Addr) error {
 		return syscall.EINVAL
 	case a.Is4In6() && s.v6only:
 		return syscall.EINVAL
-	case a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "":
+	case a.Is6() && needsZone(a) && a.Zone() == "":
 		return syscall.EINVAL
 	}
 	return nil

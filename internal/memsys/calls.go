@@ -3,8 +3,10 @@ package memsys
 // Calls is how often each call was made on a Net, whatever it answered.
 type Calls struct {
 	Socket, Bind, Connect, LocalAddr, RemoteAddr, Close int
-	Recv, Send                                          int
+	Describe, Duplicate                                 int
+	Recv, Send, RecvErrors                              int
 	SetOption, GetOption, MemInfo                       int
+	BindToDevice, Membership                            int
 
 	Add, Modify, Remove int // what epoll_ctl would be
 	WaitNow             int // Wait with a timeout of zero

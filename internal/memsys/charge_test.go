@@ -1,6 +1,10 @@
 package memsys
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/weirnet/weir/internal/sys"
+)
 
 // TestTruesize has the borders that were read from SO_MEMINFO on Linux 6.18, for each size on the
 // loopback.
@@ -29,6 +33,20 @@ func TestTruesize(t *testing.T) {
 			if got := truesize(size, c.ipv4); got != c.want {
 				t.Errorf("truesize(%d, %v) = %d, want %d", size, c.ipv4, got, c.want)
 			}
+		}
+	}
+}
+
+// TestChargeOfSegments: "60×1000 B = 60.8 kB" where they are joined, and each in pages where they are not.
+func TestChargeOfSegments(t *testing.T) {
+	t.Parallel()
+	train := packet{payload: make([]byte, 60_000), segment: 1000, paged: true}
+	for joined, want := range map[int]int{1: 60_832, 0: 60 * 1832} {
+		s := newSocket(New(), sys.IPv4)
+		s.options[sys.RecvJoined] = joined
+		s.accept(&train)
+		if got := s.charged(); got != want {
+			t.Errorf("joined %d: charged %d, want %d", joined, got, want)
 		}
 	}
 }

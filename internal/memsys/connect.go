@@ -19,13 +19,13 @@ func (s *socket) connect(addr netip.AddrPort) error {
 	case s.family == sys.IPv6 && a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "":
 		return syscall.EINVAL
 	}
-	from, to, err := s.route(addr)
+	way, err := s.route(addr, &sys.Control{})
 	if err != nil {
 		return err
 	}
-	s.peer = to
-	if from != s.local {
-		s.claim(from)
+	s.peer = way.to
+	if way.from != s.local {
+		s.claim(way.from)
 	}
 	return nil
 }

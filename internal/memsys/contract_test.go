@@ -30,3 +30,10 @@ func TestZones(t *testing.T) {
 	n.AddAddr(addr)
 	systest.RunZones(t, n.Backend(), addr)
 }
+
+func TestMulticast(t *testing.T) {
+	n := memsys.New()
+	n.AddInterface(7, "wire")
+	n.AddAddr(netip.MustParseAddr("fe80::1%7"))
+	systest.RunMulticast(t, n.Backend(), 7)
+}

@@ -1,6 +1,7 @@
 package memsys
 
 import (
+	"net/netip"
 	"syscall"
 
 	"github.com/weirnet/weir/internal/sys"
@@ -37,7 +38,7 @@ func (k kernel) Recv(fd int, b *sys.RecvBatch, n int) (int, error) {
 
 // fill copies what fits the slot; the rest of the datagram is gone.
 func (s *socket) fill(slot []byte, d datagram) sys.Message {
-	m := sys.Message{Buf: slot[:copy(slot, d.buf)], Addr: s.show(d.from)}
+	m := sys.Message{Buf: slot[:copy(slot, d.buf)], Addr: s.show(d.from), Control: s.tell(&d)}
 	if len(d.buf) > len(slot) {
 		m.Flags = sys.Truncated
 	}
@@ -81,11 +82,16 @@ func (s *socket) send(m *sys.Message) error {
 	case addr.Port() == 0 && (s.family == sys.IPv6 || addr.Addr().Is4()):
 		return syscall.EINVAL
 	}
-	from, to, err := s.route(addr)
+	way, err := s.route(addr, &m.Control)
 	if err != nil {
 		return err
 	}
-	if len(m.Buf) > maxPayload6 || len(m.Buf) > maxPayload4 && to.Addr().Is4() {
+	segment := int(m.Control.Segment)
+	if segment == 0 {
+		segment = s.options[sys.SegmentSize]
+	}
+	if len(m.Buf) > s.mostTo(way.to.Addr(), segment) {
+		s.tooLarge(way.to)
 		return syscall.EMSGSIZE
 	}
 	if err := s.takePending(); err != nil {
@@ -94,6 +100,49 @@ func (s *socket) send(m *sys.Message) error {
 	if s.blocked {
 		return syscall.EAGAIN
 	}
-	s.net.deliver(from, to, m.Buf)
+	if segment != 0 {
+		if err := s.maySegment(len(m.Buf), segment, way.to.Addr()); err != nil {
+			return err
+		}
+	}
+	if way.to.Addr().IsMulticast() && !s.loops(way.to.Addr(), way.iface) {
+		return nil
+	}
+	s.net.deliver(&packet{
+		from: way.from, to: way.to, iface: way.iface,
+		class: s.class(&m.Control, way.to.Addr()), segment: segment, paged: segment != 0, payload: m.Buf,
+	})
+	return nil
+}
+
+// mostTo is the largest payload for a destination: what the protocol can say, or what the interface takes of a
+// datagram that may not be fragmented. Segments are measured one by one.
+func (s *socket) mostTo(to netip.Addr, segment int) int {
+	most, headers, discovery := maxPayload6, headers6, sys.PathMTUDiscovery6
+	if to.Is4() {
+		most, headers, discovery = maxPayload4, headers4, sys.PathMTUDiscovery
+	}
+	mode := sys.PathMTUMode(s.options[discovery])
+	if segment == 0 && (mode == sys.FragmentNever || mode == sys.FragmentProbe) {
+		most = min(most, s.net.mtuFor(to)-headers)
+	}
+	return most
+}
+
+// maxSegments is UDP_MAX_SEGMENTS of newer kernels.
+const maxSegments = 128
+
+// maySegment tells whether a payload may be sent so. A segment is never fragmented.
+func (s *socket) maySegment(size, segment int, to netip.Addr) error {
+	headers := headers6
+	if to.Is4() {
+		headers = headers4
+	}
+	switch {
+	case headers+min(size, segment) > s.net.mtuFor(to):
+		return syscall.EMSGSIZE
+	case size > segment*maxSegments:
+		return syscall.EINVAL
+	}
 	return nil
 }

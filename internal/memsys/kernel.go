@@ -23,7 +23,7 @@ func (k kernel) Socket(f sys.Family, kind sys.Kind) (int, error) {
 	if f != sys.IPv4 && f != sys.IPv6 {
 		return -1, syscall.EAFNOSUPPORT
 	}
-	return k.n.open(f).fd, nil
+	return k.n.open(f), nil
 }
 
 func (k kernel) Bind(fd int, addr netip.AddrPort) error {
@@ -85,14 +85,23 @@ func (k kernel) Close(fd int) error {
 	if err != nil {
 		return err
 	}
-	if len(s.regs) > 0 {
+	if slices.ContainsFunc(s.regs, func(r *registration) bool { return r.fd == fd }) {
 		k.n.calls.CloseAdded++
 	}
+	k.n.free(fd)
+	if s.refs == 0 {
+		s.end()
+	}
+	return nil
+}
+
+// end is what comes with the last descriptor's close. Until then a closed one stays in its pollers.
+func (s *socket) end() {
 	for _, r := range slices.Clone(s.regs) {
 		r.end()
 	}
+	s.leaveAll()
 	s.release()
-	s.queue.clear(&k.n.buffers)
-	k.n.free(fd)
-	return nil
+	s.queue.clear(&s.net.buffers)
+	s.reports.clear()
 }

@@ -6,33 +6,40 @@ import (
 	"github.com/weirnet/weir/internal/sys"
 )
 
-// deliver takes a datagram to whoever listens at its destination. When nobody does, the socket that it
-// came from hears of it if it is connected there: others cannot tell for whom the report is.
-func (n *Net) deliver(from, to netip.AddrPort, payload []byte) {
-	if isBroadcast(to.Addr()) {
-		for _, s := range n.ports[to.Port()] {
-			if s.score(from, to) > 0 {
-				s.accept(from, payload)
+// deliver takes a packet that the socket from sends to whoever listens at its destination. When nobody does, a
+// socket hears of it that is connected there, or that has asked for reports: others cannot tell for whom it is.
+func (n *Net) deliver(p *packet) {
+	switch to := p.to.Addr(); {
+	case to.IsMulticast():
+		n.multicast(p)
+		return
+	case isBroadcast(to):
+		for _, s := range n.ports[p.to.Port()] {
+			if s.score(p) > 0 {
+				s.accept(p)
 			}
 		}
 		return
+	case p.iface != ifaceOf(to):
+		return // out on a wire without anybody
 	}
-	if s := n.receiver(from, to); s != nil {
-		s.accept(from, payload)
+	if s := n.receiver(p); s != nil {
+		s.accept(p)
 		return
 	}
-	if s := n.receiver(to, from); s != nil && s.connected() {
-		s.refuse()
+	back := packet{from: p.to, to: p.from, iface: p.iface}
+	if s := n.receiver(&back); s != nil {
+		s.refuse(p)
 	}
 }
 
-// receiver finds the socket for a datagram: the best match, of equals the one that came last, or one
+// receiver finds the socket for a packet: the best match, of equals the one that came last, or one
 // of a ReusePort group by a hash of the flow.
-func (n *Net) receiver(from, to netip.AddrPort) (best *socket) {
+func (n *Net) receiver(p *packet) (best *socket) {
 	top := 0
-	candidates := n.ports[to.Port()]
+	candidates := n.ports[p.to.Port()]
 	for _, s := range candidates {
-		if score := s.score(from, to); score > 0 && score >= top {
+		if score := s.score(p); score > 0 && score >= top {
 			best, top = s, score
 		}
 	}
@@ -45,7 +52,7 @@ func (n *Net) receiver(from, to netip.AddrPort) (best *socket) {
 			members++
 		}
 	}
-	pick := int(uint64(flowHash(from, to)) * uint64(members) >> 32)
+	pick := int(uint64(flowHash(p.from, p.to)) * uint64(members) >> 32)
 	for _, s := range candidates {
 		if s.groupedWith(best) {
 			if pick == 0 {
@@ -62,17 +69,24 @@ func (s *socket) groupedWith(other *socket) bool {
 		s.local == other.local
 }
 
-// score tells how well a datagram matches the socket, 0 for not at all: first an address of its own,
-// then a peer, then a family of its own.
-func (s *socket) score(from, to netip.AddrPort) int {
+// score tells how well a packet matches the socket, 0 for not at all: first an address of its own,
+// then a peer, then an interface, then a family of its own.
+func (s *socket) score(p *packet) int {
 	const (
 		match = 1 << iota
 		ownFamily
+		ownDevice
 		ownPeer
 		ownAddr
 	)
 	score := match
-	local := s.local.Addr()
+	local, to := s.local.Addr(), p.to
+	switch {
+	case s.device == p.iface:
+		score |= ownDevice
+	case s.device != 0:
+		return 0
+	}
 	switch {
 	case local == to.Addr():
 		score |= ownAddr
@@ -82,7 +96,7 @@ func (s *socket) score(from, to netip.AddrPort) int {
 		return 0
 	}
 	switch {
-	case s.peer == from:
+	case s.peer == p.from:
 		score |= ownPeer
 	case s.connected():
 		return 0

@@ -11,8 +11,13 @@
 // Wait blocks on a channel and a timer only, and nothing here has a goroutine of its own, so a loop
 // over it can run in a testing/synctest bubble. Pollers belong to the bubble that made them.
 //
-// Limits: no multicast, no interfaces (a zone is part of a link-local address and no more), no
-// fragmentation, and a receive buffer is given back at once where Linux may keep a part for a while.
+// There is one interface, number 1, "lo"; AddInterface and the zones that AddAddr names add others. Unicast
+// arrives by lo, but for link-local addresses, which are on their zone's interface; multicast arrives by the
+// interface that it is sent on, which is lo where nobody names one. What leaves by an interface on which its
+// destination is not, is gone.
+//
+// Limits: every interface carries multicast, no datagram is really fragmented, and a receive buffer is given
+// back at once where Linux may keep a part for a while.
 package memsys
 
 import (
@@ -27,11 +32,15 @@ import (
 // Net is a network in memory. All of its methods may be called from any goroutine.
 type Net struct {
 	mu       sync.Mutex // guards all that hangs off a Net; held while a batch is copied, never for a wait
-	table    []*socket  // by descriptor less firstFD; nil where free
+	table    []*socket  // by descriptor less firstFD; nil where free, and the same twice for a duplicate
 	lowest   int        // no entry of table before this is free
+	cookies  uint64     // the last one given to a socket
 	ports    map[uint16][]*socket
 	nextPort uint16
 	addrs    map[netip.Addr]bool
+	ifaces   map[int]string // names by number
+	mtu      int
+	groups   map[groupOn][]*membership
 	buffers  buffers
 	calls    Calls
 }
@@ -45,6 +54,9 @@ func New() *Net {
 		ports:    make(map[uint16][]*socket),
 		nextPort: firstEphemeral,
 		addrs:    make(map[netip.Addr]bool),
+		ifaces:   map[int]string{loopback: "lo"},
+		mtu:      loopbackMTU,
+		groups:   make(map[groupOn][]*membership),
 	}
 }
 
@@ -57,7 +69,11 @@ func (n *Net) Backend() poll.Backend {
 func (n *Net) AddAddr(addr netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addrs[wireAddr(addr)] = true
+	addr = wireAddr(addr)
+	n.addrs[addr] = true
+	if i := ifaceOf(addr); n.ifaces[i] == "" {
+		n.ifaces[i] = "if" + addr.Zone()
+	}
 }
 
 // BlockSends makes Send on fd answer EAGAIN, and fd not Writable, until it is called with false: the
@@ -82,9 +98,12 @@ func (n *Net) socket(fd int) (*socket, error) {
 	return n.table[i], nil
 }
 
-// open gives a socket the lowest free descriptor, as systems do: a caller that uses a number after its
+// open gives a new socket its first descriptor.
+func (n *Net) open(family sys.Family) int { return n.enter(newSocket(n, family)) }
+
+// enter gives a socket the lowest free descriptor, as systems do: a caller that uses a number after its
 // close meets a stranger's socket here too.
-func (n *Net) open(family sys.Family) *socket {
+func (n *Net) enter(s *socket) int {
 	i := n.lowest
 	for i < len(n.table) && n.table[i] != nil {
 		i++
@@ -92,15 +111,15 @@ func (n *Net) open(family sys.Family) *socket {
 	if i == len(n.table) {
 		n.table = append(n.table, nil)
 	}
-	s := newSocket(n, family)
-	s.fd = firstFD + i
+	s.refs++
 	n.table[i] = s
 	n.lowest = i + 1
-	return s
+	return firstFD + i
 }
 
 func (n *Net) free(fd int) {
 	i := fd - firstFD
+	n.table[i].refs--
 	n.table[i] = nil
 	n.lowest = min(n.lowest, i)
 }

@@ -197,10 +197,18 @@ func TestCalls(t *testing.T) {
 	h.k.SetOption(fd, sys.ReuseAddr, 1)
 	h.k.GetOption(fd, sys.ReuseAddr)
 	h.k.MemInfo(fd)
+	h.k.Describe(fd)
+	dup, _ := h.k.Duplicate(fd)
+	h.k.Close(dup)
+	h.k.RecvErrors(fd, sys.NewReportBatch(1), 1)
+	h.k.BindToDevice(fd, "lo")
+	h.k.Membership(fd, sys.Membership{}, true)
+	h.k.Unbatched()
 	h.k.Close(fd)
 	p.Remove(fd)
 	want := memsys.Calls{
-		Socket: 1, Bind: 1, LocalAddr: 1, Connect: 1, RemoteAddr: 1, Close: 1, Send: 2, Recv: 1,
+		Socket: 1, Bind: 1, LocalAddr: 1, Connect: 1, RemoteAddr: 1, Close: 2, Send: 2, Recv: 1,
+		Describe: 1, Duplicate: 1, RecvErrors: 1, BindToDevice: 1, Membership: 1,
 		SetOption: 1, GetOption: 1, MemInfo: 1,
 		Add: 2, Modify: 1, Remove: 1, WaitNow: 1, WaitBlocking: 2, Wake: 1, CloseAdded: 1,
 	}
@@ -290,25 +298,58 @@ func TestTwoOwners(t *testing.T) {
 
 // TestSteadyTrafficDoesNotAllocate sends and receives in batches.
 func TestSteadyTrafficDoesNotAllocate(t *testing.T) {
+	for name, c := range map[string]sys.Control{
+		"plain": {},
+		"with control": {
+			Local: netip.MustParseAddr("127.0.0.2"), Interface: 1, TrafficClass: 3, HasTrafficClass: true, Segment: 100,
+		},
+	} {
+		turn := newHost(t).traffic(c)
+		if n := testing.AllocsPerRun(100, turn); n != 0 {
+			t.Errorf("%s: %v allocations a turn", name, n)
+		}
+	}
+}
+
+// TestSteadyReportsDoNotAllocate sends to the dead and takes what comes of it.
+func TestSteadyReportsDoNotAllocate(t *testing.T) {
 	h := newHost(t)
-	turn := h.traffic()
-	if n := testing.AllocsPerRun(100, turn); n != 0 {
-		t.Errorf("%v allocations a turn", n)
+	fd, addr := h.bound("127.0.0.1:0")
+	dead := netip.AddrPortFrom(addr.Addr(), addr.Port()+1)
+	if err := h.k.SetOption(fd, sys.Reports, 1); err != nil {
+		t.Fatal(err)
+	}
+	out, in := sys.NewSendBatch(1), sys.NewReportBatch(4)
+	out.Msgs[0].Addr = dead
+	n := testing.AllocsPerRun(100, func() {
+		_, err := h.k.Send(fd, out, 0, 1)
+		got, err2 := h.k.RecvErrors(fd, in, 4)
+		if got != 1 || errors.Join(err, err2) != nil {
+			t.Fatalf("got %d reports, %v, %v", got, err, err2)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations a report", n)
 	}
 }
 
 // traffic makes a turn of 32 datagrams that are sent, waited for and received.
-func (h *host) traffic() (turn func()) {
+func (h *host) traffic(c sys.Control) (turn func()) {
 	from, _ := h.bound("127.0.0.1:0")
 	to, addr := h.bound("127.0.0.1:0")
 	p := h.poller()
 	if err := p.Add(to, poll.Read, 1); err != nil {
 		h.Fatal(err)
 	}
+	for _, o := range []sys.Option{sys.RecvLocal, sys.RecvTOS, sys.RecvTime, sys.RecvJoined} {
+		if err := h.k.SetOption(to, o, 1); err != nil && c != (sys.Control{}) {
+			h.Fatal(err)
+		}
+	}
 	events := make([]poll.Event, 8)
 	in, out := sys.NewRecvBatch(32, 2048), sys.NewSendBatch(32)
 	for i := range out.Msgs {
-		out.Msgs[i] = sys.Message{Buf: make([]byte, 1200), Addr: addr}
+		out.Msgs[i] = sys.Message{Buf: make([]byte, 1200), Addr: addr, Control: c}
 	}
 	return func() {
 		sent, err := h.k.Send(from, out, 0, 32)
@@ -321,7 +362,7 @@ func (h *host) traffic() (turn func()) {
 }
 
 func BenchmarkTraffic(b *testing.B) {
-	turn := newHost(b).traffic()
+	turn := newHost(b).traffic(sys.Control{})
 	b.ReportAllocs()
 	b.SetBytes(32 * 1200)
 	for b.Loop() {

@@ -10,8 +10,9 @@ import (
 const (
 	defaultBuffer = 212992  // net.core.rmem_default, wmem_default
 	maxBuffer     = 4194304 // net.core.rmem_max, wmem_max of this network; before doubling
-	minRecvBuffer = 2304    // SOCK_MIN_RCVBUF
-	minSendBuffer = 4608    // SOCK_MIN_SNDBUF
+	maxForced     = 1<<30 - 1
+	minRecvBuffer = 2304 // SOCK_MIN_RCVBUF
+	minSendBuffer = 4608 // SOCK_MIN_SNDBUF
 )
 
 func (k kernel) SetOption(fd int, o sys.Option, value int) error {
@@ -30,20 +31,33 @@ func (k kernel) SetOption(fd int, o sys.Option, value int) error {
 	case sys.Broadcast:
 		s.broadcast = value != 0
 	case sys.RecvBuffer:
-		s.recvLimit = bufferFor(value, minRecvBuffer)
+		s.recvLimit = bufferFor(value, maxBuffer, minRecvBuffer)
 	case sys.SendBuffer:
-		s.sendLimit = bufferFor(value, minSendBuffer)
+		s.sendLimit = bufferFor(value, maxBuffer, minSendBuffer)
+	case sys.RecvBufferForce:
+		s.recvLimit = bufferFor(max(value, 0), maxForced, minRecvBuffer)
+	case sys.SendBufferForce:
+		s.sendLimit = bufferFor(max(value, 0), maxForced, minSendBuffer)
 	case sys.IPv6Only:
 		return s.setIPv6Only(value != 0)
+	case sys.TOS:
+		s.options[o] = value & 0xff
+	case sys.MulticastInterface, sys.MulticastInterface6:
+		return s.setMulticastInterface(o, value)
 	default:
-		return syscall.ENOPROTOOPT
+		if err := s.setByRule(o, value); err != nil {
+			return err
+		}
+		if value == 0 && (o == sys.Reports || o == sys.Reports6) {
+			s.reports.clear()
+		}
 	}
 	return nil
 }
 
 // bufferFor compares unsigned, as the kernel does: a negative size is a very large one.
-func bufferFor(value, least int) int {
-	return max(2*int(min(uint32(value), maxBuffer)), least)
+func bufferFor(value int, most uint32, least int) int {
+	return max(2*int(min(uint32(value), most)), least)
 }
 
 func (s *socket) setIPv6Only(on bool) error {
@@ -85,8 +99,19 @@ func (k kernel) GetOption(fd int, o sys.Option) (int, error) {
 		pending := s.pending
 		s.pending = 0
 		return int(pending), nil
+	case sys.TOS:
+		return s.options[o], nil
+	case sys.MulticastInterface:
+		return 0, nil // of the real one an address
+	case sys.MulticastInterface6:
+		if s.family != sys.IPv6 {
+			return 0, syscall.EOPNOTSUPP
+		}
+		return s.options[o], nil
+	case sys.PathMTU, sys.PathMTU6:
+		return s.pathMTU(o)
 	default:
-		return 0, syscall.ENOPROTOOPT
+		return s.getByRule(o)
 	}
 }
 
@@ -106,7 +131,7 @@ func (k kernel) MemInfo(fd int) (sys.MemInfo, error) {
 		return sys.MemInfo{}, err
 	}
 	return sys.MemInfo{
-		RecvQueued: s.queue.charged,
+		RecvQueued: s.charged(),
 		RecvLimit:  s.recvLimit,
 		SendLimit:  s.sendLimit,
 		Drops:      s.drops,

@@ -12,7 +12,7 @@ import (
 // report, so that a Wait costs what is ready, not what is registered.
 type poller struct {
 	net    *Net
-	regs   map[int]*registration // by descriptor
+	regs   map[regKey]*registration
 	ready  readyList
 	woken  bool
 	closed bool
@@ -20,10 +20,16 @@ type poller struct {
 	timer  *time.Timer   // Wait's, kept for the next
 }
 
+// regKey is a descriptor as epoll sees it: its number may be another socket's by now.
+type regKey struct {
+	socket *socket
+	fd     int
+}
+
 var _ poll.Poller = (*poller)(nil)
 
 func (n *Net) newPoller() (poll.Poller, error) {
-	return &poller{net: n, regs: make(map[int]*registration), signal: make(chan struct{}, 1)}, nil
+	return &poller{net: n, regs: make(map[regKey]*registration), signal: make(chan struct{}, 1)}, nil
 }
 
 func (p *poller) Add(fd int, want poll.Interest, token uint64) error {
@@ -34,11 +40,12 @@ func (p *poller) Add(fd int, want poll.Interest, token uint64) error {
 	if err != nil {
 		return err
 	}
-	if p.regs[fd] != nil {
+	key := regKey{s, fd}
+	if p.regs[key] != nil {
 		return syscall.EEXIST
 	}
-	r := &registration{poller: p, socket: s, want: want, token: token}
-	p.regs[fd] = r
+	r := &registration{poller: p, regKey: key, want: want, token: token}
+	p.regs[key] = r
 	s.regs = append(s.regs, r)
 	r.update()
 	return nil
@@ -77,10 +84,11 @@ func (p *poller) socket(fd int) (*socket, error) {
 }
 
 func (p *poller) registration(fd int) (*registration, error) {
-	if _, err := p.socket(fd); err != nil {
+	s, err := p.socket(fd)
+	if err != nil {
 		return nil, err
 	}
-	if r := p.regs[fd]; r != nil {
+	if r := p.regs[regKey{s, fd}]; r != nil {
 		return r, nil
 	}
 	return nil, syscall.ENOENT
@@ -121,9 +129,9 @@ func (p *poller) Close() error {
 // registration is one descriptor in one poller.
 type registration struct {
 	poller *poller
-	socket *socket
-	want   poll.Interest
-	token  uint64
+	regKey
+	want  poll.Interest
+	token uint64
 
 	listed     bool // in the poller's ready list
 	prev, next *registration
@@ -154,6 +162,6 @@ func (r *registration) end() {
 	if r.listed {
 		r.poller.ready.remove(r)
 	}
-	delete(r.poller.regs, r.socket.fd)
+	delete(r.poller.regs, r.regKey)
 	r.socket.regs = slices.DeleteFunc(r.socket.regs, func(x *registration) bool { return x == r })
 }

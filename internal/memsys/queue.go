@@ -1,12 +1,20 @@
 package memsys
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
-// datagram is one that waits for its reader.
+// datagram is one that waits for its reader, or many that are read as one.
 type datagram struct {
-	buf    []byte
-	from   netip.AddrPort
-	charge int
+	buf     []byte
+	from    netip.AddrPort
+	to      netip.Addr
+	iface   int
+	class   uint8
+	segment uint16
+	at      time.Time // zero where RecvTime was off
+	charge  int
 }
 
 // queue is a ring of datagrams. It grows and does not shrink: tests fill the same socket again.

@@ -17,10 +17,15 @@ var (
 // one means something.
 func wireAddr(a netip.Addr) netip.Addr {
 	a = a.Unmap()
-	if !a.IsLinkLocalUnicast() {
+	if !needsZone(a) {
 		a = a.WithZone("")
 	}
 	return a
+}
+
+// needsZone tells whether an address means something else on each interface.
+func needsZone(a netip.Addr) bool {
+	return a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsInterfaceLocalMulticast()
 }
 
 func wire(a netip.AddrPort) netip.AddrPort {
@@ -34,33 +39,56 @@ func (n *Net) isLocal(a netip.Addr) bool {
 	return a.IsLoopback() && !isBroadcast(a) || n.addrs[a]
 }
 
-// route tells where a datagram for addr goes and from where, or why it cannot. The order of the checks
+// way is how a datagram travels, in wire form.
+type way struct {
+	from, to netip.AddrPort
+	iface    int
+}
+
+// route tells where a datagram for addr goes, from where and by what, or why it cannot. The order of the checks
 // is Linux's, for connect(2) as for sendmsg(2).
-func (s *socket) route(addr netip.AddrPort) (from, to netip.AddrPort, err error) {
+func (s *socket) route(addr netip.AddrPort, c *sys.Control) (r way, err error) {
 	if s.family == sys.IPv4 && !addr.Addr().Is4() {
-		return from, to, syscall.EAFNOSUPPORT
+		return r, syscall.EAFNOSUPPORT
 	}
-	to = wire(addr)
-	if to.Addr().IsUnspecified() { // "this host", since BSD
-		to = netip.AddrPortFrom(loopbackOf(to.Addr()), to.Port())
+	r.to = wire(addr)
+	if r.to.Addr().IsUnspecified() { // "this host", since BSD
+		r.to = netip.AddrPortFrom(loopbackOf(r.to.Addr()), r.to.Port())
 	}
-	if err := s.reaches(to.Addr()); err != nil {
-		return from, to, err
+	to := r.to.Addr()
+	if err := s.reaches(to); err != nil {
+		return r, err
+	}
+	wish, err := s.wishFor(c, to)
+	if err != nil {
+		return r, err
 	}
 	source := s.local.Addr()
+	if wish.local.IsValid() {
+		source = wish.local
+	}
 	switch {
-	case isBroadcast(to.Addr()) && !s.broadcast:
-		return from, to, syscall.EACCES
-	case isBroadcast(to.Addr()), s.net.isLocal(to.Addr()):
+	case isBroadcast(to) && !s.broadcast:
+		return r, syscall.EACCES
+	case isBroadcast(to), to.IsMulticast(), s.net.isLocal(to):
 	case source.Is4() && source.IsLoopback(): // a martian on any other device
-		return from, to, syscall.EINVAL
+		return r, syscall.EINVAL
 	default:
-		return from, to, syscall.ENETUNREACH
+		return r, syscall.ENETUNREACH
 	}
-	if source.IsUnspecified() || isBroadcast(source) {
-		source = sourceFor(to.Addr())
+	r.iface = wish.iface
+	switch {
+	case r.iface != 0:
+	case to.IsMulticast():
+		r.iface = s.multicastVia(to)
+	default:
+		r.iface = ifaceOf(to)
 	}
-	return netip.AddrPortFrom(source, s.local.Port()), to, nil
+	if source.IsUnspecified() || isBroadcast(source) || source.IsMulticast() {
+		source = s.net.sourceFor(to, r.iface)
+	}
+	r.from = netip.AddrPortFrom(source, s.local.Port())
+	return r, nil
 }
 
 // reaches tells whether an IPv6 socket's local address allows a destination of either family.
@@ -77,10 +105,19 @@ func (s *socket) reaches(to netip.Addr) error {
 	return nil
 }
 
-// sourceFor is what a socket without an address of its own sends from: within one machine, the
-// destination itself, but the usual one of the many loopback addresses.
-func sourceFor(to netip.Addr) netip.Addr {
-	if to.IsLoopback() || isBroadcast(to) {
+// sourceFor is what a socket without an address of its own sends from: within one machine, the destination
+// itself, but the usual one of the many loopback addresses; to a group, a link-local address of the interface if
+// it has one.
+func (n *Net) sourceFor(to netip.Addr, iface int) netip.Addr {
+	switch {
+	case to.IsMulticast():
+		for a := range n.addrs {
+			if to.Is6() && a.Zone() != "" && ifaceOf(a) == iface {
+				return a
+			}
+		}
+		return loopbackOf(to)
+	case to.IsLoopback(), isBroadcast(to):
 		return loopbackOf(to)
 	}
 	return to

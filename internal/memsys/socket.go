@@ -11,8 +11,9 @@ import (
 // socket is one UDP socket. Its addresses are in wire form: an IPv4 peer of an IPv6 socket is IPv4 here.
 type socket struct {
 	net    *Net
-	fd     int
 	family sys.Family
+	cookie uint64
+	refs   int // descriptors
 
 	local    netip.AddrPort // port 0 while unbound
 	peer     netip.AddrPort // zero while not connected
@@ -20,8 +21,12 @@ type socket struct {
 	keepPort bool           // Bind named the port: dissolve keeps it
 
 	reuseAddr, reusePort, broadcast, v6only bool
+	options                                 [optionCount]int // those that optionRules names, and a few more
+	device                                  int              // BindToDevice: the interface, or 0
+	memberships                             []*membership
 
 	queue     queue
+	reports   reports
 	recvLimit int
 	sendLimit int
 	drops     uint32
@@ -32,7 +37,11 @@ type socket struct {
 }
 
 func newSocket(n *Net, family sys.Family) *socket {
-	s := &socket{net: n, family: family, recvLimit: defaultBuffer, sendLimit: defaultBuffer}
+	n.cookies++
+	s := &socket{
+		net: n, family: family, cookie: n.cookies,
+		recvLimit: defaultBuffer, sendLimit: defaultBuffer, options: initialOptions(),
+	}
 	s.local = netip.AddrPortFrom(s.wildcard(), 0)
 	return s
 }
@@ -71,7 +80,7 @@ func (s *socket) readiness() (r poll.Ready) {
 	if !s.blocked {
 		r |= poll.Writable
 	}
-	if s.pending != 0 {
+	if s.pending != 0 || s.reports.len() > 0 {
 		r |= poll.Failed
 	}
 	return r
@@ -83,23 +92,4 @@ func (s *socket) notify() {
 	for _, r := range s.regs {
 		r.update()
 	}
-}
-
-// accept queues a datagram or drops it: an empty queue takes any, another what still fits its limit.
-func (s *socket) accept(from netip.AddrPort, payload []byte) {
-	charge := truesize(len(payload), from.Addr().Is4())
-	if s.queue.charged > 0 && s.queue.charged+charge > s.recvLimit {
-		s.drops++
-		return
-	}
-	buf := s.net.buffers.get(len(payload))
-	copy(buf, payload)
-	s.queue.push(datagram{buf: buf, from: from, charge: charge})
-	s.notify()
-}
-
-// refuse is a "port unreachable" from the peer of a connected socket.
-func (s *socket) refuse() {
-	s.pending = syscall.ECONNREFUSED
-	s.notify()
 }

@@ -11,14 +11,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirnet/weir/internal/cycles"
 	"github.com/weirnet/weir/internal/sys"
 )
 
 // Native is this machine's backend: its kernel, with epoll.
-func Native() Backend { return Backend{Kernel: sys.New(), NewPoller: newEpoll} }
+func Native() Backend { return Backend{Kernel: sys.New(), NewPoller: newEpoll, RealTime: cycles.Known} }
 
 // NativeSingle is Native without batched calls.
-func NativeSingle() Backend { return Backend{Kernel: sys.NewSingle(), NewPoller: newEpoll} }
+func NativeSingle() Backend {
+	return Backend{Kernel: sys.NewSingle(), NewPoller: newEpoll, RealTime: cycles.Known}
+}
 
 // epoll is level-triggered for everything but its own wake-up descriptor, which is edge-triggered and
 // never read: each write is an edge, and a read per wake is saved.

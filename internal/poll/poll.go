@@ -74,4 +74,5 @@ type Event struct {
 type Backend struct {
 	Kernel    sys.Kernel
 	NewPoller func() (Poller, error)
+	RealTime  bool // time goes by as the processor's counter does: not so in a testing/synctest bubble
 }

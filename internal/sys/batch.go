@@ -86,7 +86,7 @@ func NewSendBatch(n int) *SendBatch {
 type Report struct {
 	Errno    syscall.Errno
 	Origin   Origin
-	Peer     netip.AddrPort // the destination of the datagram that it is about
+	Peer     netip.AddrPort // the destination of the datagram that it is about; OriginLocal over IPv4 has the connected peer's port
 	Offender netip.Addr     // who sent the ICMP message; the zero Addr where nobody did
 	Info     uint32         // with EMSGSIZE: the MTU
 }

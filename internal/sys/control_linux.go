@@ -12,7 +12,7 @@ import (
 )
 
 // Room for the control messages of one datagram: what an IPv6 socket with all of them on receives of an IPv4
-// datagram takes 176 bytes on 64-bit Linux, and what one sends at most 144.
+// datagram takes 176 bytes on 64-bit Linux, and what one sends at most 112.
 const (
 	recvControlBytes = 256
 	sendControlBytes = 160
@@ -91,18 +91,19 @@ func (c *Control) learn(level, typ int32, data []byte) {
 }
 
 // appendControl builds what the kernel is to be told of a datagram for that destination. Which family it is
-// of, a connected socket's datagram does not show: then it is told for both, and the kernel passes over the
-// wrong one.
+// of, a connected socket's datagram does not show without an address: then the traffic class is told for both,
+// and the kernel passes over the wrong one. An address of the other family than the destination's is told too, as
+// the kernel answers EINVAL.
 func appendControl(b []byte, c *Control, to netip.Addr) []byte {
-	for4 := to.Is4() || to.Is4In6() || c.Local.Is4() || c.Local.Is4In6()
-	known := for4 || to.IsValid() || c.Local.IsValid()
-	if c.Local.IsValid() || c.Interface != 0 {
-		if for4 || !known {
-			b = appendPktinfo4(b, c)
-		}
-		if !for4 {
-			b = appendPktinfo6(b, c)
-		}
+	local4 := c.Local.Is4() || c.Local.Is4In6()
+	for4 := to.Is4() || to.Is4In6() || !to.IsValid() && local4
+	known := to.IsValid() || c.Local.IsValid()
+	switch {
+	case !c.Local.IsValid() && c.Interface == 0:
+	case for4 && (local4 || !c.Local.IsValid()):
+		b = appendPktinfo4(b, c)
+	default:
+		b = appendPktinfo6(b, c)
 	}
 	if c.HasTrafficClass {
 		if for4 || !known {

@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"net/netip"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +54,9 @@ func (s *real) Recv(fd int, b *RecvBatch, n int) (int, error) {
 		m.Control = Control{}
 		if h.hdr.Controllen != 0 {
 			m.Control = parseControl(b.native.controls.slot(i)[:min(h.hdr.Controllen, recvControlBytes)])
+			if m.Addr.Addr().Is4In6() && m.Control.Local.Is4() { // RecvLocal alone on an IPv6 socket
+				m.Control.Local = netip.AddrFrom16(m.Control.Local.As16())
+			}
 		}
 		h.hdr.Namelen = nameBytes6
 		h.hdr.SetControllen(recvControlBytes)
@@ -105,10 +109,20 @@ func (s *real) Send(fd int, b *SendBatch, from, to int) (int, error) {
 		h.Control = nil
 		h.SetControllen(0)
 		if m.Control != (Control{}) {
-			control := appendControl(b.native.controls.slot(i)[:0], &m.Control, m.Addr.Addr())
+			control := appendControl(b.native.controls.slot(i)[:0], &m.Control, s.destination(fd, m))
 			h.Control = unsafe.SliceData(control)
 			h.SetControllen(len(control))
 		}
 	}
 	return s.send(fd, b.native.hdrs[from:to])
+}
+
+// destination is where a datagram with a Control goes, as far as it has to be known: an interface is told to
+// IPv4 and IPv6 apart, and one of them refuses what the other one is told.
+func (s *real) destination(fd int, m *Message) netip.Addr {
+	if m.Addr.IsValid() || m.Control.Local.IsValid() || m.Control.Interface == 0 {
+		return m.Addr.Addr()
+	}
+	peer, _ := s.RemoteAddr(fd) // none: the kernel will say so
+	return peer.Addr()
 }

@@ -100,7 +100,10 @@ type Options interface {
 
 	// Membership joins or leaves a multicast group.
 	//
-	//   - Errors: EADDRINUSE for a group joined already, EADDRNOTAVAIL for one that was not, ENODEV.
+	//   - Errors: EADDRINUSE for a group joined already, EADDRNOTAVAIL for one that was not, ENODEV. With a
+	//     Source: EADDRNOTAVAIL for one joined already or not, EINVAL to leave one of a group that was not.
+	//   - Platforms: Linux also gives a group that any socket of the machine joined to those that joined
+	//     nothing and are bound to a wildcard or to the group (IP_MULTICAST_ALL).
 	//   - Source: ip(7), ipv6(7), RFC 3678 section 5.
 	Membership(fd int, m Membership, join bool) error
 }

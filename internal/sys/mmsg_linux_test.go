@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/sys"
 	"github.com/weirnet/weir/internal/sys/systest"
@@ -34,18 +36,43 @@ func TestRefusedBatches(t *testing.T) {
 		}
 		recv, send := sys.Refusals(k)
 		fmt.Printf("refused: recvmmsg %d, sendmmsg %d\n", recv, send)
+		recvWhy, sendWhy := k.Unbatched()
+		fmt.Printf("why: %v, %v\n", errnoName(recvWhy), errnoName(sendWhy))
 		return
 	}
 	for _, spec := range systest.Refusals() {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
-			calls, _, _ := strings.Cut(spec, " ")
-			want := fmt.Sprintf("refused: recvmmsg %d, sendmmsg %d\n",
-				strings.Count(calls, "recvmmsg"), strings.Count(calls, "sendmmsg"))
+			calls, errno, _ := strings.Cut(spec, " ")
+			recv, send := strings.Count(calls, "recvmmsg"), strings.Count(calls, "sendmmsg")
+			why := []string{"none", errno}
+			want := fmt.Sprintf("refused: recvmmsg %d, sendmmsg %d\nwhy: %s, %s\n", recv, send, why[recv], why[send])
 			if out := systest.RunRefused(t, "TestRefusedBatches", spec); !strings.Contains(out, want) {
 				t.Errorf("want %sgot %s", want, out)
 			}
 		})
+	}
+}
+
+func errnoName(err error) string {
+	errno, ok := err.(syscall.Errno)
+	if !ok {
+		return "none"
+	}
+	return unix.ErrnoName(errno)
+}
+
+// TestUnbatched: "nil where they move many".
+func TestUnbatched(t *testing.T) {
+	many := sys.New()
+	passBatch(t, many)
+	if recv, send := many.Unbatched(); recv != nil || send != nil {
+		t.Errorf("the kernel moves one a call for %v, %v", recv, send)
+	}
+	single := sys.NewSingle()
+	passBatch(t, single)
+	if recv, send := single.Unbatched(); recv != syscall.EOPNOTSUPP || send != syscall.EOPNOTSUPP {
+		t.Errorf("single calls are made for %v, %v", recv, send)
 	}
 }
 

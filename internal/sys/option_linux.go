@@ -70,16 +70,16 @@ func (s *real) BindToDevice(fd int, name string) error { return unix.BindToDevic
 // sockaddr_storage, aligned as a pointer is.
 type groupSourceReq struct {
 	Interface uint32
-	_         [0]uintptr
 	Group     storage
 	Source    storage
 }
 
-// storage is struct sockaddr_storage.
+// storage is struct sockaddr_storage. What aligns it stands in front: behind the rest, a field of no size makes
+// the struct larger.
 type storage struct {
+	_    [0]uintptr
 	name rawName
 	_    [128 - unix.SizeofSockaddrInet6]byte
-	_    [0]uintptr
 }
 
 func (s *real) Membership(fd int, m Membership, join bool) error {

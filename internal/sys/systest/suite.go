@@ -31,6 +31,7 @@ func Cases() []Case {
 	for _, c := range slices.Concat(
 		socketCases, bindCases, addressCases, connectCases, optionCases,
 		receiveCases, sendCases, refusedCases, dropCases, broadcastCases,
+		controlCases, sourceCases, segmentCases, reportCases, adoptCases, deviceCases, multicastCases,
 		registrationCases, readinessCases, waitCases, wakeCases,
 	) {
 		cases = append(cases, Case{c.name, func(t *testing.T, b poll.Backend) { c.run(newRig(t, b)) }})

@@ -2,6 +2,7 @@ package systest
 
 import (
 	"net/netip"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -18,6 +19,23 @@ func RunZones(t *testing.T, b poll.Backend, linkLocal netip.Addr) {
 	from, to := r.bound(here.String()), r.bound(here.String())
 	r.equal(r.local(to).Addr(), linkLocal)
 	r.roundTrip(from, to, linkLocal.String(), linkLocal.String())
+
+	zone, err := strconv.Atoi(linkLocal.Zone())
+	r.must(err)
+	heard := sys.Control{Local: linkLocal, Interface: uint32(zone)}
+	r.turnOn(to, sys.RecvLocal6)
+	wild := r.bound("[::]:0")
+	for _, c := range []sys.Control{{}, {Local: linkLocal}, {Interface: heard.Interface}, heard} {
+		r.sendWith(wild, "x", r.local(to), c)
+		m := r.recv(to)
+		r.equal(m.Addr, netip.AddrPortFrom(linkLocal, r.local(wild).Port()))
+		r.equal(m.Control, heard)
+	}
+	for _, iface := range []int{r.loopbackNumber(), noInterface} {
+		c := sys.Control{Interface: uint32(iface)}
+		r.want(r.trySendWith(wild, nil, r.local(to), c), syscall.EINVAL)
+	}
+	r.setOption(to, sys.RecvLocal6, 0)
 
 	peer := r.local(to)
 	r.must(r.Kernel.Connect(from, peer))

@@ -1,0 +1,78 @@
+package weirprom
+
+import (
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirnet/weir"
+)
+
+// Collector is a prometheus.Collector of loops. NewCollector makes one. All of it is for any goroutine.
+type Collector struct {
+	mu    sync.Mutex
+	loops map[string]*weir.Loop // guarded by mu
+}
+
+// NewCollector makes a collector of loops by their names, which become the label "loop". The map is copied; it
+// may be nil. One collector is enough for a program: Set adds loops later, and a registry takes only one that
+// has the same metrics.
+func NewCollector(loops map[string]*weir.Loop) *Collector {
+	c := &Collector{loops: make(map[string]*weir.Loop, len(loops))}
+	for name, l := range loops {
+		c.Set(name, l)
+	}
+	return c
+}
+
+// Set has the collector tell of a loop by a name, instead of the one that had the name before. A nil loop takes
+// the name away; a loop that has ended need not be, as its counters stay right. What is not UTF-8 in a name is
+// replaced.
+func (c *Collector) Set(name string, l *weir.Loop) {
+	name = strings.ToValidUTF8(name, "\uFFFD") // Prometheus refuses others, when it is too late to tell anybody
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l == nil {
+		delete(c.loops, name)
+		return
+	}
+	c.loops[name] = l
+}
+
+// Describe implements prometheus.Collector: the metrics are the same whatever the loops.
+func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, m := range metrics {
+		descs <- m.desc
+	}
+	for _, h := range histograms {
+		descs <- h.desc
+	}
+	descs <- sendErrors.desc
+}
+
+// Collect implements prometheus.Collector: it asks each loop for its Stats once.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	loops := maps.Clone(c.loops)
+	c.mu.Unlock()
+	for name, l := range loops {
+		s := l.Stats()
+		collect(name, &s, out)
+	}
+}
+
+// collect makes the metrics of one loop.
+func collect(name string, s *weir.Stats, out chan<- prometheus.Metric) {
+	for _, m := range metrics {
+		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(s), name)
+	}
+	for _, h := range histograms {
+		of := h.of(s)
+		out <- prometheus.MustNewConstHistogram(h.desc, of.Count(), of.Sum().Seconds(), cumulative(of), name)
+	}
+	for _, c := range sendErrors.classes {
+		out <- prometheus.MustNewConstMetric(sendErrors.desc, prometheus.CounterValue, float64(c.count(&s.UDP.SendErrors)), name, c.name)
+	}
+}
