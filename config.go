@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/weirnet/weir/fault"
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/share"
 )
@@ -40,6 +41,10 @@ type Config struct {
 	NoGSO     bool
 	NoGRO     bool
 	NoBatches bool
+
+	// Faults has calls of the loop to its operating system fail as the plan says, on any Kernel, for tests; calls
+	// are counted from New on. Loop.Faults tells what was hit. Default: none, at no cost.
+	Faults fault.Plan
 
 	// Kernel replaces the operating system, in tests of this module. Nil is this machine's, on which a loop
 	// waits in a system call: a testing/synctest bubble has no clock for it.
@@ -86,6 +91,18 @@ func (c Config) resolve() (Config, error) {
 		c.Kernel = NewKernel(nativeBackend(!c.NoBatches))
 	}
 	return c, nil
+}
+
+// backend is the operating system with its faults; in is nil where there are none.
+func (c Config) backend() (b poll.Backend, in *fault.Injector, err error) {
+	if len(c.Faults.Rules) == 0 {
+		return c.Kernel.backend, nil, nil
+	}
+	in, err = fault.NewInjector(c.Faults)
+	if err != nil {
+		return b, nil, fmt.Errorf("weir: Config.Faults: %w", err)
+	}
+	return poll.WithFaults(c.Kernel.backend, in), in, nil
 }
 
 func nativeBackend(batches bool) poll.Backend {

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/weirnet/weir/fault"
 	"github.com/weirnet/weir/internal/batch"
 	"github.com/weirnet/weir/internal/cycles"
 	"github.com/weirnet/weir/internal/poll"
@@ -17,6 +18,7 @@ type Loop struct {
 	cfg    Config // set once
 	kernel sys.Kernel
 	poller poll.Poller
+	faults *fault.Injector      // set once; nil: none
 	start  time.Time            // the clock counts from here
 	clock  func() time.Duration // since start
 
@@ -71,7 +73,10 @@ func New(cfg Config) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	backend := cfg.Kernel.backend
+	backend, faults, err := cfg.backend()
+	if err != nil {
+		return nil, err
+	}
 	poller, err := backend.NewPoller()
 	if err != nil {
 		return nil, &OpError{Op: "open", Net: "poller", Err: err}
@@ -80,6 +85,7 @@ func New(cfg Config) (*Loop, error) {
 		cfg:    cfg,
 		kernel: backend.Kernel,
 		poller: poller,
+		faults: faults,
 		start:  time.Now(),
 		ring:   share.NewRing(cfg.limits()),
 		recv:   sys.NewRecvBatch(recvSlots, slotBytes),
@@ -361,6 +367,10 @@ func (l *Loop) idle() bool {
 // Turn is the number of the turn that runs now or ran last, counted from 1; any goroutine.
 func (l *Loop) Turn() uint64 { return l.stats.turns.Load() }
 
+// Faults tells what became of Config.Faults: which rules hit how often, and how many datagrams were lost; any
+// goroutine. It is nil, which is a valid *fault.Injector that has hit nothing, without them.
+func (l *Loop) Faults() *fault.Injector { return l.faults }
+
 // Now is the time as the loop last read it, after a wait or callback; after callbacks of less than a microsecond
 // it may be 2 µs behind. It stands still while a callback runs. It carries a monotonic reading.
 func (l *Loop) Now() time.Time { return l.start.Add(l.now) }
@@ -376,11 +386,19 @@ func (l *Loop) Expired() bool {
 	return now-l.now >= l.ring.Q()
 }
 
+// wakeTries are made, as a wake that is lost is a loop that hangs.
+const wakeTries = 3
+
 // wake makes a wait end; any goroutine, also after the loop has ended.
 func (l *Loop) wake() {
 	l.end.mu.Lock()
 	defer l.end.mu.Unlock()
-	if !l.end.finished {
-		_ = l.poller.Wake() // an eventfd that cannot be written has no meaning for the caller
+	if l.end.finished {
+		return
+	}
+	for range wakeTries {
+		if l.poller.Wake() == nil { // that it cannot be has no meaning for the caller
+			return
+		}
 	}
 }

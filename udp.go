@@ -3,6 +3,7 @@ package weir
 import (
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/weirnet/weir/internal/batch"
 	"github.com/weirnet/weir/internal/poll"
@@ -45,11 +46,12 @@ type UDP struct {
 
 	// Receiving.
 	paused   bool
-	resting  bool // receives keep failing; a timer ends it
-	failures int  // of receives in a row
-	empty    int  // receives in a row that found nothing
-	failed   bool // the poller saw an error that nothing has taken yet
-	hungUp   bool // the poller saw both directions ended
+	resting  bool          // receives keep failing; a timer ends it
+	failures int           // of receives in a row
+	failedAt time.Duration // the last of them
+	empty    int           // receives in a row that found nothing
+	failed   bool          // the poller saw an error that nothing has taken yet
+	hungUp   bool          // the poller saw both directions ended
 	cost     costEstimate
 	kept     batch.Queue   // received before, and not delivered: a visit ended inside a batch
 	lent     bool          // the first of them is being delivered
@@ -158,6 +160,10 @@ func (l *Loop) newUDP(fd int, f sys.Family, cookie uint64, limits udpLimits, cfg
 // register makes the socket a source of the loop, or closes it.
 func (u *UDP) register() error {
 	l := u.loop
+	if err := u.learnLocal(); err != nil { // a socket that nobody can be told the address of
+		_ = l.kernel.Close(u.fd)
+		return &sock.Error{Step: "getsockname", Err: err}
+	}
 	u.token = l.table.add(u)
 	if err := l.poller.Add(u.fd, u.interest, u.token); err != nil {
 		l.table.remove(u.token)
@@ -168,7 +174,6 @@ func (u *UDP) register() error {
 	if u.cookie != 0 {
 		l.sockets[u.cookie] = u
 	}
-	u.learnLocal()
 	u.publish()
 	l.stats.opened(u)
 	return nil

@@ -59,7 +59,7 @@ func (u *UDP) connect(peer netip.AddrPort) error {
 	}
 	u.peer = sock.Unmap(peer)
 	u.checked = checkedAddr{}
-	u.learnLocal()
+	_ = u.learnLocal() // the socket is connected, whatever this answers
 	return nil
 }
 
@@ -83,12 +83,15 @@ func (u *UDP) keepPort(port uint16) error {
 	if err == nil {
 		err = u.loop.kernel.Bind(u.fd, netip.AddrPortFrom(wildcard.Addr(), port))
 	}
-	u.learnLocal()
+	_ = u.learnLocal()
 	return err
 }
 
-func (u *UDP) learnLocal() {
-	if addr, err := u.loop.kernel.LocalAddr(u.fd); err == nil {
+// learnLocal asks for the socket's own address; the last one known stays where that fails.
+func (u *UDP) learnLocal() error {
+	addr, err := u.loop.kernel.LocalAddr(u.fd)
+	if err == nil {
 		u.local = sock.Unmap(addr)
 	}
+	return err
 }

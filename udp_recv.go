@@ -293,10 +293,11 @@ func (u *UDP) recvFailed(err error) (more bool) {
 		u.close(u.opError("receive", netip.AddrPort{}, err))
 	case batch.Stale:
 		u.takeError(err)
-		return u.stopping == drainingReceives // the poller may see nothing of what is behind the error
+		// While stopping, the poller may see nothing of what is behind the error.
+		return u.receivingFails(longestStaleRest) && u.stopping == drainingReceives
 	default:
 		u.report(err)
-		return u.receivingFails()
+		return u.receivingFails(longestRest)
 	}
 	return false
 }
@@ -306,6 +307,10 @@ const (
 	failuresBeforeRest = 8
 	shortestRest       = 10 * time.Millisecond
 	longestRest        = time.Second
+
+	// What ICMP makes may be many reports of a peer that is about to come back. A filter that answers the same
+	// errno to every call has to be survived, too.
+	longestStaleRest = 20 * time.Millisecond
 )
 
 // emptyBeforeRest is how often in a row a socket may be found ready and empty before it rests.
@@ -322,9 +327,13 @@ func (u *UDP) foundEmpty() {
 	}
 }
 
-// receivingFails counts receives that fail for other reasons than a report. What is queued stays readable, so
-// the poller would offer it again at once, for ever.
-func (u *UDP) receivingFails() (more bool) {
+// receivingFails counts receives that fail. What is queued stays readable, so the poller would offer it again at
+// once, for ever.
+func (u *UDP) receivingFails(longest time.Duration) (more bool) {
+	if u.loop.now-u.failedAt > 2*longestRest {
+		u.failures = 0 // the last one was another matter
+	}
+	u.failedAt = u.loop.now
 	u.failures++
 	n := u.failures - failuresBeforeRest
 	switch {
@@ -334,7 +343,7 @@ func (u *UDP) receivingFails() (more bool) {
 		u.finishStop()
 		return false
 	}
-	u.rest(min(shortestRest<<min(n, 10), longestRest))
+	u.rest(min(shortestRest<<min(n, 10), longest))
 	return false
 }
 

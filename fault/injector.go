@@ -12,6 +12,8 @@ type Injector struct {
 	seed  uint64               // set once
 	calls [callKinds]callState // by Call
 	rules []*ruleState         // in the plan's order; set once
+
+	dropped atomic.Uint64
 }
 
 const callKinds = len(callNames)

@@ -30,6 +30,17 @@ func (in *Injector) Log() string {
 	return b.String()
 }
 
+// AddDropped counts datagrams that a Drop has lost; who makes the calls knows their number.
+func (in *Injector) AddDropped(datagrams int) { in.dropped.Add(uint64(datagrams)) }
+
+// Dropped returns how many datagrams Drop has lost, in both directions.
+func (in *Injector) Dropped() int {
+	if in == nil {
+		return 0
+	}
+	return int(in.dropped.Load())
+}
+
 // Calls returns how often each call was seen, without those that never were. A sweep runs once with the zero
 // Plan to learn how many there are, and then fails the first, the second, and so on.
 func (in *Injector) Calls() map[Call]int {

@@ -210,6 +210,11 @@ send#3*=delay:1s: hit 2 of 6
 	if got := in.Log(); got != want {
 		t.Errorf("Log():\n%s\nwant:\n%s", got, want)
 	}
+	in.AddDropped(3)
+	in.AddDropped(4)
+	if got := in.Dropped(); got != 7 {
+		t.Errorf("Dropped() = %d, want 7", got)
+	}
 }
 
 // TestNil holds "a nil *Injector hits nothing and counts nothing".
@@ -219,7 +224,7 @@ func TestNil(t *testing.T) {
 	if d := in.Check(fault.Send, 5); d != (fault.Decision{}) {
 		t.Errorf("Check: %v", d)
 	}
-	if in.Hits() != nil || in.Calls() != nil || in.Log() != "" {
+	if in.Hits() != nil || in.Calls() != nil || in.Log() != "" || in.Dropped() != 0 {
 		t.Errorf("%v, %v, %q", in.Hits(), in.Calls(), in.Log())
 	}
 }
