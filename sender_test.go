@@ -134,7 +134,7 @@ func TestSenderLimits(t *testing.T) {
 		block(true)
 		taken := 0
 		try := func() {
-			for u.Sender().Send([]byte(fmt.Sprint(taken)), to.LocalAddr()) == nil {
+			for u.Sender().Send(fmt.Append(nil, taken), to.LocalAddr()) == nil {
 				taken++
 			}
 		}
