@@ -3,7 +3,9 @@
 package weir
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,16 +19,29 @@ func TestRefusedBatchesOnLoop(t *testing.T) {
 		echoUnderFilter(t)
 		return
 	}
+	cost := func(t *testing.T, spec string) (d time.Duration) {
+		t.Helper()
+		out := systest.RunRefused(t, "TestRefusedBatchesOnLoop", spec)
+		_, said, _ := strings.Cut(out, "processor time: ")
+		var ns int64
+		if _, err := fmt.Sscan(said, &ns); err != nil {
+			t.Fatalf("%v in %s", err, out)
+		}
+		return time.Duration(ns)
+	}
+	unfiltered := cost(t, "none ENOSYS")
 	for _, spec := range systest.Refusals() {
 		t.Run(spec, func(t *testing.T) {
-			t.Parallel()
-			systest.RunRefused(t, "TestRefusedBatchesOnLoop", spec)
+			if d := cost(t, spec); d > unfiltered+50*time.Millisecond {
+				t.Errorf("it took %v of the processor, without a filter %v", d, unfiltered)
+			}
 		})
 	}
 }
 
 // echoUnderFilter echoes three pings, one after the other, then 20 at once, and then waits.
 func echoUnderFilter(t *testing.T) {
+	began := processorTime(t)
 	l := newLoop(t, Config{})
 	fail := func(_ *UDP, err error) { t.Error(err) }
 	server, err := l.ListenUDP(loopback4, UDPConfig{}, UDPHandler{
@@ -63,6 +78,7 @@ func echoUnderFilter(t *testing.T) {
 	}
 	_ = client.Send([]byte("ping"), netip.AddrPort{})
 	run(t, l)
+	fmt.Printf("processor time: %d\n", processorTime(t)-began)
 	if s := server.Stats(); echoes != 23 || s.Received != 23 || s.Sent != 23 {
 		t.Errorf("%d echoes; the server received %d and sent %d", echoes, s.Received, s.Sent)
 	}

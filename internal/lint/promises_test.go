@@ -9,12 +9,22 @@ import (
 	"testing"
 )
 
-// designPath is the document whose table of promises names the tests that prove them.
+// claims are tables whose rows name the tests that prove them in the last column.
+var claims = []claimTable{
+	{"docs/DESIGN.md", "promises", regexp.MustCompile(`^\|\s*(P\d+)\s*\|`), "P"},
+	{"docs/FAULTS.md", "faults", regexp.MustCompile(`^\|\s*(F\d+)\s*\|`), "F"},
+}
+
+type claimTable struct {
+	path, of string
+	row      *regexp.Regexp
+	letter   string
+}
+
 const designPath = "docs/DESIGN.md"
 
 var (
-	promiseRow = regexp.MustCompile(`^\|\s*(P\d+)\s*\|`)
-	testName   = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)\\w+)(?:/[^`]*)?`")
+	testName = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)\\w+)(?:/[^`]*)?`")
 )
 
 // TestPromises holds "each promise names its test": the last column of each row | P1 | … | names in
@@ -39,7 +49,7 @@ func TestPromises(t *testing.T) {
 	)
 	t.Run("no rows", func(t *testing.T) {
 		expect(t, checkPromises, map[string]string{designPath: "| P | x |"},
-			"docs/DESIGN.md: no table of promises: rows of the form | P1 | promise | `TestName` |")
+			"docs/DESIGN.md: no table of promises: rows of the form | P1 | … | `TestName` |")
 	})
 	t.Run("no file", func(t *testing.T) {
 		expect(t, checkPromises, map[string]string{"a.go": "package a"},
@@ -47,23 +57,33 @@ func TestPromises(t *testing.T) {
 	})
 }
 
-func checkPromises(t *tree) []string {
-	src, err := fs.ReadFile(t.fsys, designPath)
+func checkPromises(t *tree) []string { return claims[0].check(t) }
+
+// TestFaults holds the same for the table of faults that others had.
+func TestFaults(t *testing.T) {
+	prove(t, checkFaults, map[string]string{"docs/FAULTS.md": "| F1 | a | b | `TestGone` |\n"},
+		"docs/FAULTS.md:1: F1 names TestGone, which no test file has")
+}
+
+func checkFaults(t *tree) []string { return claims[1].check(t) }
+
+func (c claimTable) check(t *tree) []string {
+	src, err := fs.ReadFile(t.fsys, c.path)
 	if err != nil {
-		return []string{designPath + ": missing: it states the promises, and the test of each"}
+		return []string{c.path + ": missing: it states the " + c.of + ", and the test of each"}
 	}
 	var out []string
 	rows, tests := 0, testFuncs(t)
 	for i, line := range strings.Split(string(src), "\n") {
-		m := promiseRow.FindStringSubmatch(line)
+		m := c.row.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
 		add := func(format string, args ...any) {
-			out = append(out, fmt.Sprintf("%s:%d: %s ", designPath, i+1, m[1])+fmt.Sprintf(format, args...))
+			out = append(out, fmt.Sprintf("%s:%d: %s ", c.path, i+1, m[1])+fmt.Sprintf(format, args...))
 		}
-		if rows++; m[1] != fmt.Sprintf("P%d", rows) {
-			add("where P%d was due", rows)
+		if rows++; m[1] != fmt.Sprintf("%s%d", c.letter, rows) {
+			add("where %s%d was due", c.letter, rows)
 		}
 		names := testName.FindAllStringSubmatch(lastColumn(line), -1)
 		if len(names) == 0 {
@@ -76,7 +96,7 @@ func checkPromises(t *tree) []string {
 		}
 	}
 	if rows == 0 {
-		out = append(out, designPath+": no table of promises: rows of the form | P1 | promise | `TestName` |")
+		out = append(out, fmt.Sprintf("%s: no table of %s: rows of the form | %s1 | … | `TestName` |", c.path, c.of, c.letter))
 	}
 	return out
 }

@@ -71,6 +71,9 @@ func refuse(spec string) error {
 	numbers := map[string]uint32{"recvmmsg": unix.SYS_RECVMMSG, "sendmmsg": unix.SYS_SENDMMSG, "sendmsg": unix.SYS_SENDMSG}
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}} // seccomp_data.nr
 	for call := range strings.SplitSeq(calls, ",") {
+		if call == "none" {
+			continue
+		}
 		filter = append(filter,
 			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: numbers[call], Jf: 1},
 			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)})
