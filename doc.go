@@ -32,6 +32,23 @@
 //	context.AfterFunc(ctx, func() { loop.Stop(time.Second) })
 //	err := loop.Run(context.Background())
 //
+// # UDP
+//
+// Send copies, and what is sent in a callback goes out together after it. Datagrams of one size to one
+// destination go to the kernel as one and come from it as one (GSO, GRO); nobody sees that but [UDPStats], and
+// it is off where the kernel, [Config], [UDPConfig] or the environment's WEIR_DISABLE (gso, gro, mmsg) say so.
+// Other goroutines send by a [Sender].
+//
+// OnError hears of what went wrong without ending the socket, within a limit, and UDPStats counts all of it:
+//
+//	*OpError{Op: "send"}       a datagram that Send had taken was refused by the kernel; Addr tells whose.
+//	                           Err is an errno, or a *SizeError with the path's MTU
+//	*OpError{Op: "receive"}    the kernel had an error for the socket
+//	*ICMPError                 the network said so of what was sent (UDPConfig.Reports)
+//
+// A socket that is adopted ([Loop.AdoptUDP]) or exported ([UDP.Export]) takes one datagram a call, so that it
+// takes nothing away from the others that read it, until [UDP.Sole].
+//
 // # Limits
 //
 // Linux only, for now: elsewhere New answers [ErrUnsupported]. The bound governs who runs next, not how
