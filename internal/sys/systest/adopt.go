@@ -128,6 +128,5 @@ func (r *rig) duplicate(fd int) int {
 	r.Helper()
 	dup, err := r.Kernel.Duplicate(fd)
 	r.must(err)
-	r.Cleanup(func() { _ = r.Kernel.Close(dup) })
 	return dup
 }

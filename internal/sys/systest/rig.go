@@ -20,7 +20,47 @@ type rig struct {
 	poll.Backend
 }
 
-func newRig(t *testing.T, b poll.Backend) *rig { return &rig{t, b} }
+func newRig(t *testing.T, b poll.Backend) *rig {
+	k := &closingKernel{Kernel: b.Kernel, open: map[int]bool{}}
+	b.Kernel = k
+	t.Cleanup(k.closeAll)
+	return &rig{t, b}
+}
+
+// closingKernel knows which descriptors a case has open. Closing one that the case has closed itself could hit what
+// the process has opened since under its number, such as the runtime's poller.
+type closingKernel struct {
+	sys.Kernel
+	open map[int]bool
+}
+
+func (k *closingKernel) Socket(f sys.Family, kind sys.Kind) (int, error) {
+	fd, err := k.Kernel.Socket(f, kind)
+	return k.opened(fd, err)
+}
+
+func (k *closingKernel) Duplicate(from int) (int, error) {
+	fd, err := k.Kernel.Duplicate(from)
+	return k.opened(fd, err)
+}
+
+func (k *closingKernel) opened(fd int, err error) (int, error) {
+	if err == nil {
+		k.open[fd] = true
+	}
+	return fd, err
+}
+
+func (k *closingKernel) Close(fd int) error {
+	delete(k.open, fd)
+	return k.Kernel.Close(fd)
+}
+
+func (k *closingKernel) closeAll() {
+	for fd := range k.open {
+		_ = k.Kernel.Close(fd)
+	}
+}
 
 func addr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 
@@ -57,7 +97,6 @@ func (r *rig) socket(f sys.Family) int {
 		r.Skip("no IPv6 here")
 	}
 	r.must(err)
-	r.Cleanup(func() { _ = r.Kernel.Close(fd) })
 	return fd
 }
 
