@@ -43,11 +43,12 @@ type Config struct {
 	NoBatches bool
 
 	// Faults has calls of the loop to its operating system fail as the plan says, on any Kernel, for tests; calls
-	// are counted from New on. Loop.Faults tells what was hit. Default: none, at no cost.
+	// are counted from New on, over all sockets: to fail those of one side alone, give it a loop of its own.
+	// Loop.Faults tells what was hit. Default: none, at no cost.
 	Faults fault.Plan
 
-	// Kernel replaces the operating system, in tests of this module. Nil is this machine's, on which a loop
-	// waits in a system call: a testing/synctest bubble has no clock for it.
+	// Kernel replaces the operating system in tests: see weirtest.Network. Nil is this machine's, on which a loop
+	// waits in a system call: in a testing/synctest bubble, which has no clock for that, Run would never end.
 	Kernel *Kernel
 }
 

@@ -27,7 +27,7 @@
 //
 // A server stops well on a signal with
 //
-//	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt)
+//	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer done()
 //	context.AfterFunc(ctx, func() { loop.Stop(time.Second) })
 //	err := loop.Run(context.Background())

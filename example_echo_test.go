@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/weirnet/weir"
@@ -30,7 +31,7 @@ func Example_echoServer() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	interrupted, done := signal.NotifyContext(context.Background(), os.Interrupt)
+	interrupted, done := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer done()
 	context.AfterFunc(interrupted, func() { loop.Stop(time.Second) }) // deliver and send what is queued, then end
 	log.Print("echo on ", server.LocalAddr())

@@ -51,7 +51,7 @@ func (l *Loop) Post(fn func()) error {
 //
 //   - Errors: context.Cause(ctx), ErrClosed.
 func (l *Loop) PostContext(ctx context.Context, fn func()) error {
-	for {
+	for ctx.Err() == nil {
 		room, err := l.posts.add(fn, true)
 		if !errors.Is(err, ErrWouldBlock) {
 			return err
@@ -59,9 +59,9 @@ func (l *Loop) PostContext(ctx context.Context, fn func()) error {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
+	return context.Cause(ctx)
 }
 
 // add queues fn. When the queue is full and the caller wants to wait, room is closed as soon as there is

@@ -335,10 +335,12 @@ func TestPostFlood(t *testing.T) {
 		if want := ran/visit - 1; ticks < want {
 			t.Errorf("the timer was called %d times, want %d and more", ticks, want)
 		}
-		// The socket may be noticed a millisecond after it became ready, which is 20 shares.
-		if want := ran / visit / 25; datagrams < want || longest > 25*visit {
+		// The socket may be noticed a millisecond after it became ready, which is 20 shares; and where the machine has
+		// kept the loop from running in its callback, it has the debt of that, which is 10 ms at most.
+		most := int((maxDebt + time.Millisecond) / minCost)
+		if want := ran / visit / 25; datagrams < want || longest > most {
 			t.Errorf("%d datagrams, with up to %d functions between two; want %d and more, and at most %d",
-				datagrams, longest, want, 25*visit)
+				datagrams, longest, want, most)
 		}
 	})
 }

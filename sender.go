@@ -43,7 +43,8 @@ func newSender(u *UDP) *Sender {
 	return s
 }
 
-// Sender is the socket's, for other goroutines; any goroutine.
+// Sender is the socket's only one, for other goroutines; any goroutine. What it is given goes out in that order, and
+// in no order with what UDP.Send is given.
 func (u *UDP) Sender() *Sender { return u.sender }
 
 // Send is UDP.Send for any goroutine: b is copied, and goes out soon, in order with what else this Sender is
@@ -60,7 +61,7 @@ func (s *Sender) Send(b []byte, to netip.AddrPort) error {
 //
 //   - Errors: context.Cause(ctx); else as Send, without ErrWouldBlock.
 func (s *Sender) SendContext(ctx context.Context, b []byte, to netip.AddrPort) error {
-	for {
+	for ctx.Err() == nil {
 		room, err := s.add(b, to, true)
 		if err != ErrWouldBlock {
 			return err
@@ -68,9 +69,9 @@ func (s *Sender) SendContext(ctx context.Context, b []byte, to netip.AddrPort) e
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
+	return context.Cause(ctx)
 }
 
 func (s *Sender) add(b []byte, to netip.AddrPort, wait bool) (room <-chan struct{}, err error) {
@@ -97,10 +98,11 @@ func (s *Sender) push(b []byte, to netip.AddrPort, wait bool) (schedule bool, ro
 	case s.closed:
 		return false, nil, ErrClosed
 	case q.Len() >= limits.sends, q.Len() > 0 && q.Bytes()+len(b) > limits.sendBytes:
-		if wait && s.room == nil {
+		if !wait {
+			s.socket.counters.refused.Add(1)
+		} else if s.room == nil {
 			s.room = make(chan struct{})
 		}
-		s.socket.counters.refused.Add(1)
 		return false, s.room, ErrWouldBlock
 	}
 	q.Push(&sys.Message{Buf: b, Addr: to})

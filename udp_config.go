@@ -62,7 +62,8 @@ type UDPConfig struct {
 	Fragment Fragmentation
 
 	// Reports asks for ICMP errors, also of a socket without a peer (IP_RECVERR): OnError gets an *ICMPError
-	// for each peer and errno. Off, a connected socket hears of some of them as an errno, and others of none.
+	// for each peer and errno in a turn. Off, a connected socket hears of some of them as an errno, and others
+	// of none.
 	Reports bool
 
 	// ReceiveLocal, ReceiveECN and ReceiveTime fill in the fields of Datagram.

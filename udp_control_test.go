@@ -142,6 +142,9 @@ func TestUDPSendFrom(t *testing.T) {
 			{o: SendOptions{Local: ip("192.0.2.77")}, then: syscall.ENETUNREACH},
 			{o: SendOptions{Interface: 99_999}, then: syscall.ENODEV},
 			{o: SendOptions{Local: ip("::1")}, now: syscall.EAFNOSUPPORT},
+			{o: SendOptions{Local: ip("239.1.2.3")}, now: syscall.EINVAL},
+			{o: SendOptions{Local: ip("0.0.0.0")}, now: syscall.EINVAL},
+			{o: SendOptions{Local: ip("255.255.255.255")}, now: syscall.EINVAL},
 			{o: SendOptions{Interface: -1}, now: syscall.EINVAL},
 			{o: SendOptions{ECN: 4}, now: syscall.EINVAL},
 		} {

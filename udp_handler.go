@@ -18,9 +18,10 @@ type UDPHandler struct {
 
 	// OnError is called for what went wrong without ending the socket: an *OpError for a datagram that was
 	// accepted and could not be sent (Addr tells for whom), or for an error that the kernel had for the
-	// socket, such as ECONNREFUSED of a connected socket whose peer is gone; with UDPConfig.Reports an
-	// *ICMPError. A peer can cause many: of a kind there are at most 100 a second, ICMPErrors are folded, and
-	// Stats counts all.
+	// socket, such as ECONNREFUSED of a connected socket whose peer is gone. A peer can cause many: there are
+	// at most 100 a second, after 16 at once, and Stats counts all. With UDPConfig.Reports it is an *ICMPError,
+	// once a turn for each peer and errno: as long as datagrams go to a dead port it comes again and again, so
+	// remember the peer.
 	OnError func(u *UDP, err error)
 
 	// OnClose is the last call: nil after Close or Stop, ErrClosed when the loop ended, else the error that
@@ -34,7 +35,7 @@ type Datagram struct {
 	Source    netip.AddrPort // the sender; IPv4 is IPv4 also through an IPv6 socket, and zones are numbers
 	Truncated bool           // it was longer than UDPConfig.MaxDatagramBytes; the rest is gone
 
-	Local     netip.Addr // ReceiveLocal: the address that it was sent to, multicast and broadcast ones included
+	Local     netip.Addr // ReceiveLocal: the address that it was sent to; it may be a group, or a broadcast address
 	Interface int        // ReceiveLocal: the number of the interface that it came by
 	ECN       ECN        // ReceiveECN
 	Time      time.Time  // ReceiveTime: when the kernel received it

@@ -34,15 +34,15 @@ func (u *UDP) Send(b []byte, to netip.AddrPort) error {
 
 // SendOptions is what goes with a datagram. The zero SendOptions says nothing.
 type SendOptions struct {
-	Local     netip.Addr // the address to send from, one of this machine's; zero: the socket's, or the route's
+	Local     netip.Addr // the address to send from, one of this machine's and no group; zero: the socket's, or the route's
 	Interface int        // the number of the interface to leave by; 0: the route's
 	ECN       ECN
 }
 
 // SendWith is Send with options.
 //
-//   - Errors: as Send; EAFNOSUPPORT for a Local of another family than the destination. What is not an address
-//     of this machine, or not an interface, the kernel finds out: OnError.
+//   - Errors: as Send; EAFNOSUPPORT for a Local of another family than the destination, EINVAL for a group.
+//     What is not an address of this machine, or not an interface, the kernel finds out: OnError.
 func (u *UDP) SendWith(b []byte, to netip.AddrPort, o SendOptions) error {
 	return u.send(b, to, &o)
 }
@@ -71,19 +71,30 @@ func (u *UDP) send(b []byte, to netip.AddrPort, o *SendOptions) error {
 }
 
 // Reply sends b to where d came from. Where UDPConfig.ReceiveLocal told to which address d was sent, the answer
-// leaves from there, so that who asked one of many addresses hears from that one.
+// leaves from there, so that who asked one of many addresses hears from that one. It has no ECN mark: ReplyWith can
+// give it one.
 //
 //   - Errors: as Send.
-func (u *UDP) Reply(d *Datagram, b []byte) error {
+func (u *UDP) Reply(d *Datagram, b []byte) error { return u.ReplyWith(d, b, SendOptions{}) }
+
+// ReplyWith is Reply with options. A Local that they name goes before that of d.
+//
+//   - Errors: as SendWith.
+func (u *UDP) ReplyWith(d *Datagram, b []byte, o SendOptions) error {
 	to := d.Source
 	if u.peer.IsValid() {
 		to = netip.AddrPort{}
 	}
-	o := SendOptions{}
-	if d.Local.IsValid() && !d.Local.IsMulticast() && d.Local != limitedBroadcast {
+	if !o.Local.IsValid() && canBeSource(d.Local) {
 		o.Local = d.Local
 	}
-	return u.SendWith(b, to, o)
+	return u.send(b, to, &o)
+}
+
+// canBeSource tells that a datagram can be sent from an address: a group or everybody is none.
+func canBeSource(a netip.Addr) bool {
+	a = a.Unmap()
+	return a.IsValid() && !a.IsMulticast() && !a.IsUnspecified() && a != limitedBroadcast
 }
 
 // roomFor tells whether the queue takes a datagram of that size.
@@ -126,6 +137,9 @@ func (u *UDP) control(o *SendOptions, to netip.AddrPort) (c sys.Control, err err
 	}
 	if !o.Local.IsValid() {
 		return c, nil
+	}
+	if !canBeSource(o.Local) {
+		return c, fmt.Errorf("from %v, which no datagram can come from: %w", o.Local, syscall.EINVAL)
 	}
 	if !to.IsValid() {
 		to = u.peer

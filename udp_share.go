@@ -96,16 +96,18 @@ func (u *UDP) Sole() {
 
 // Export makes a descriptor of the socket for another process or another part of this one, and returns with
 // it, oldest first, the datagrams that were read ahead and will not be delivered here: whoever gets the
-// descriptor should get them, too, and can have them delivered with Inject. From here on the socket is shared,
-// and takes one datagram a call, so that nothing is read ahead again; Sole ends that.
+// descriptor should get them, too (encoding/gob carries them), adopt it, and have them delivered with Inject,
+// before what the kernel has. From here on the socket is shared, and takes one datagram a call, so that nothing is
+// read ahead again; Sole ends that.
 //
-// The caller owns the descriptor. Both ends can go on to use the socket, and this one can be closed at once.
+// The descriptor is the caller's, close-on-exec, and so are the datagrams and their payloads. Both ends can go on to
+// use the socket; who wants the other to be its only reader closes this one first.
 //
 //   - Errors: ErrClosed; *OpError: EBUSY where the kernel may hold datagrams that it has joined (GRO), which only
 //     a reader that knows of it can tell apart: open the socket with UDPConfig.NoGRO, or use ExportToWeir.
 func (u *UDP) Export() (fd int, ahead []Datagram, err error) {
 	if u.fd >= 0 && u.joins {
-		err := fmt.Errorf("the socket joins datagrams (GRO); UDPConfig.NoGRO keeps it from that: %w", syscall.EBUSY)
+		err := fmt.Errorf("the socket joins datagrams (GRO): open it with UDPConfig.NoGRO, or use ExportToWeir: %w", syscall.EBUSY)
 		return -1, nil, u.opError("export", netip.AddrPort{}, err)
 	}
 	return u.ExportToWeir()

@@ -8,6 +8,10 @@ import (
 )
 
 // UDPStats is what a UDP socket has done so far, in datagrams unless said otherwise.
+//
+// Sent says that the kernel took a datagram, not that it arrived. KernelDropped is what the kernel counts, and
+// with GRO it counts a train of up to 64 datagrams as one: it is exact with UDPConfig.NoGRO, and else the least
+// that was dropped. Reports are likewise one for a train that was sent.
 type UDPStats struct {
 	Received       uint64 // by the program from the kernel
 	ReceivedBytes  uint64
@@ -19,7 +23,7 @@ type UDPStats struct {
 	BoundStops     uint64 // visits that ended because the socket's share was used up
 	Truncated      uint64 // longer than UDPConfig.MaxDatagramBytes
 	Discarded      uint64 // received, but not delivered when the socket was closed
-	KernelDropped  uint64 // dropped by the kernel, as the receive buffer was full or a checksum wrong
+	KernelDropped  uint64 // dropped by the kernel, as the receive buffer was full or a checksum wrong; see below
 
 	Sent       uint64 // taken by the kernel
 	SentBytes  uint64
@@ -27,7 +31,7 @@ type UDPStats struct {
 	SendCalls  uint64 // system calls
 	SendLost   uint64 // taken by Send, but refused by the kernel; OnError tells of some
 	Unsent     uint64 // taken by Send, and still queued when the socket was closed
-	Refused    uint64 // calls of Send that answered ErrWouldBlock
+	Refused    uint64 // sends that were answered ErrWouldBlock
 	SendErrors SendErrors
 
 	Reports        uint64 // entries taken from the error queue
@@ -41,7 +45,7 @@ type UDPStats struct {
 	RecvQueuedBytes int // in the kernel's receive buffer, as it counts
 	RecvBufferBytes int // the kernel's limit, as it counts
 	SendBufferBytes int
-	Paths           FastPaths
+	Paths           FastPaths // in the end SentJoined and ReceivedJoined tell what was used
 }
 
 // SendErrors counts the answers of the kernel to sends, by what they mean.

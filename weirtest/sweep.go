@@ -16,8 +16,9 @@ import (
 // Scenario is what Sweep runs, each time on a new loop.
 type Scenario struct {
 	// Setup opens what the scenario needs on the loop, before it runs, and starts its traffic. Errors that it meets
-	// it returns; one must be the fault's. check, if it is not nil, is called when the loop has ended, with what Run
-	// returned, and tells what is wrong then.
+	// it returns, wrapped (%w): one must be the fault's. check, if it is not nil, is called when the loop has ended,
+	// with what Run returned, and tells what is wrong then. It runs after every plan, so it can demand only what holds
+	// when any one call fails; what may be missing the loop's Faults tell, and Balance does the counting.
 	Setup func(l *weir.Loop) (check func(ended error) error, err error)
 
 	// Config is the loops'. Kernel and Faults are Sweep's to set.
@@ -34,6 +35,10 @@ type Scenario struct {
 	// a socket that it says is ready, and wakes, as nobody could end a loop that waits.
 	Lasting bool
 
+	// Settle is how long a loop makes no call before its run is over and it is stopped. A scenario that tries again
+	// after a second needs more than that; in memory it costs nothing. Default: 30 ms.
+	Settle time.Duration
+
 	// MaxRuns bounds the number of runs. Default: 20,000.
 	MaxRuns int
 
@@ -44,7 +49,7 @@ type Scenario struct {
 
 // Sweep runs a scenario with the first call of each kind failing, then the second, and so on until a run is over
 // before its fault, with each errno of fault.Errnos. In a run a loop is made, Setup called, and, when nothing has
-// happened for a while, the loop stopped. The test fails, with the plan of the run, where
+// happened for Scenario.Settle, the loop stopped. The test fails, with the plan of the run, where
 //
 //   - Run has not returned 5 s after that, or panics;
 //   - New, Setup or Run fails, and the error is not the fault's;
@@ -111,6 +116,9 @@ const (
 func newSweep(s Scenario) *sweep {
 	if s.Calls == nil {
 		s.Calls = slices.Collect(fault.AllCalls())
+	}
+	if s.Settle == 0 {
+		s.Settle = settleStep
 	}
 	if s.MaxRuns == 0 {
 		s.MaxRuns = 20_000
@@ -221,7 +229,7 @@ func (w *sweep) fail(p fault.Plan, err error) {
 }
 
 const (
-	settleStep  = 30 * time.Millisecond  // without a call in which a loop counts as at rest
+	settleStep  = 30 * time.Millisecond  // between looks at the number of calls
 	restTime    = 300 * time.Millisecond // after which a few are no traffic
 	settleTime  = 2 * time.Second        // after which it is measured all the same
 	quietTime   = 200 * time.Millisecond

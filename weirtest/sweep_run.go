@@ -181,15 +181,20 @@ func (r *sweepRun) liveAsLoop(w *sweep) error {
 // settle waits until nothing happens any more, or for a while only what a loop may do at rest.
 func (w *sweep) settle(runs []*sweepRun) {
 	before := make([]int, len(runs))
-	for start := time.Now(); time.Since(start) < settleTime; time.Sleep(settleStep) {
+	start := time.Now()
+	moved := start
+	for ; time.Since(start) < max(settleTime, 10*w.Settle); time.Sleep(settleStep) {
 		most := 0
 		for i, r := range runs {
 			now := r.calls()
 			most = max(most, now-before[i])
 			before[i] = now
 		}
-		few := most <= w.MaxQuietCalls/int(quietTime/settleStep)
-		if allBegun(runs) && (most == 0 || few && time.Since(start) > restTime) {
+		few := most <= w.MaxQuietCalls/int(quietTime/settleStep) && time.Since(start) > restTime
+		if most > 0 && !(few && w.Settle == settleStep) || !allBegun(runs) {
+			moved = time.Now()
+		}
+		if moved != start && time.Since(moved) >= w.Settle-settleStep {
 			return
 		}
 	}
