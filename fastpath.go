@@ -26,29 +26,43 @@ func (c *Config) disable(list string) error {
 	return nil
 }
 
-// fastPaths remembers what was told of already. Loop only.
+// fastPaths are those that were lost, until that is told: a handler of logs is the user's, who may send on a socket in
+// it, so it is called where the loop is in the middle of nothing. Loop only.
 type fastPaths struct {
-	noRecvBatches, noSendBatches bool
+	single  bool // receives take one message a system call
+	noRecv  bool // told of
+	noSend  bool // told of
+	waiting []lostPath
 }
 
-// lookAtBatches tells, once, that batched calls turned out to be refused.
-func (l *Loop) lookAtBatches() {
-	if l.cfg.NoBatches || l.fast.noRecvBatches && l.fast.noSendBatches {
-		return
-	}
+type lostPath struct {
+	path   string
+	why    error
+	source string
+}
+
+// lost notes that a fast path is off, which costs speed and nothing else.
+func (f *fastPaths) lost(path string, why error, source string) {
+	f.waiting = append(f.waiting, lostPath{path, why, source})
+}
+
+// tellLostPaths logs what was lost since it was last called, batched calls included.
+func (l *Loop) tellLostPaths() {
+	f := &l.fast
 	recv, send := l.kernel.Unbatched()
-	if recv != nil && !l.fast.noRecvBatches {
-		l.fast.noRecvBatches = true
-		l.logLostPath("recvmmsg", recv)
+	f.single = recv != nil
+	if recv != nil && !f.noRecv && !l.cfg.NoBatches {
+		f.noRecv = true
+		f.lost("recvmmsg", recv, "loop")
 	}
-	if send != nil && !l.fast.noSendBatches {
-		l.fast.noSendBatches = true
-		l.logLostPath("sendmmsg", send)
+	if send != nil && !f.noSend && !l.cfg.NoBatches {
+		f.noSend = true
+		f.lost("sendmmsg", send, "loop")
 	}
-}
-
-// logLostPath tells that a fast path is off, which costs speed and nothing else.
-func (l *Loop) logLostPath(path string, why error, attrs ...any) {
-	attrs = append([]any{slog.String("path", path), slog.Any("reason", why)}, attrs...)
-	l.cfg.Logger.Warn("weir: fast path lost", attrs...)
+	waiting := f.waiting
+	f.waiting = nil
+	for _, p := range waiting {
+		l.cfg.Logger.Warn("weir: fast path lost", slog.String("path", p.path), slog.Any("reason", p.why),
+			slog.String("source", p.source))
+	}
 }

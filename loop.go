@@ -59,7 +59,7 @@ const (
 	recvSlots  = 32                   // datagrams of one receive call
 	slotBytes  = 65_535               // the largest datagram there is
 	sendBatch  = 64                   // messages of one send call
-	flushBytes = 224 << 10            // a queue of so much gets no more trains: it has three large ones, and most of a fourth
+	flushBytes = 224 << 10            // a queue of so much goes out with the train that is full then: the fourth large one
 	pollEvery  = time.Millisecond     // how long visits go on without a look at the poller
 	yieldEvery = 5 * time.Millisecond // how long a busy loop goes on without yielding
 )
@@ -218,7 +218,7 @@ func (l *Loop) collect(timeout time.Duration) error {
 	l.now = l.clock()
 	l.polled = l.now
 	l.meter.calibrate(l.now)
-	l.lookAtBatches()
+	l.tellLostPaths()
 	if timeout != 0 {
 		l.waited += l.now - before
 		l.yielded = l.now // the others had their chance

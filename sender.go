@@ -2,8 +2,10 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weirnet/weir/internal/batch"
 	"github.com/weirnet/weir/internal/sys"
@@ -15,14 +17,16 @@ type Sender struct {
 	socket *UDP   // the loop's; here its limits alone may be looked at
 	moveFn func() // move, bound once
 
+	queued atomic.Int64 // datagrams that the socket's queue does not have yet
+
 	mu        sync.Mutex
-	filling   *sendQueue    // guarded by mu
-	scheduled bool          // guarded by mu: the loop is about to move what there is
+	filling   *sendQueue    // guarded by mu; nil before the first
+	scheduled bool          // guarded by mu: the loop is about to move what there is, or waits for room
 	closed    bool          // guarded by mu
 	room      chan struct{} // guarded by mu; closed when there is room, nil while nobody asked
 
-	moving *sendQueue // loop only: what was taken and has not found room in the socket's queue
-	inMove bool       // loop only
+	moving *sendQueue // loop only: what was taken and is not in the socket's queue yet; nil before the first
+	parked bool       // loop only: the socket's queue had no room
 }
 
 // sendQueue is a queue with the memory that it borrows from, so that the two can change hands.
@@ -38,8 +42,8 @@ func newSendQueue() *sendQueue {
 }
 
 func newSender(u *UDP) *Sender {
-	s := &Sender{socket: u, filling: newSendQueue(), moving: newSendQueue()}
-	s.moveFn = s.drain
+	s := &Sender{socket: u}
+	s.moveFn = s.move
 	return s
 }
 
@@ -47,13 +51,22 @@ func newSender(u *UDP) *Sender {
 // in no order with what UDP.Send is given.
 func (u *UDP) Sender() *Sender { return u.sender }
 
-// Send is UDP.Send for any goroutine: b is copied, and goes out soon, in order with what else this Sender is
-// given. What turns out on the loop to be impossible, as an address for a connected socket, goes to OnError.
+// Send is UDP.Send for any goroutine: b is copied, and goes out soon, to the peer that the socket has then where to
+// is the zero AddrPort. What turns out on the loop to be impossible, as an address for a connected socket, goes to
+// OnError.
 //
 //   - Errors: ErrWouldBlock when as many datagrams or bytes wait as UDPConfig allows; ErrClosed; *OpError:
 //     EMSGSIZE, EINVAL (port 0, or a zone that is not a number).
 func (s *Sender) Send(b []byte, to netip.AddrPort) error {
-	_, err := s.add(b, to, false)
+	_, err := s.add(b, to, SendOptions{}, false)
+	return err
+}
+
+// SendWith is Send with options.
+//
+//   - Errors: as Send; what is wrong with the options goes to OnError.
+func (s *Sender) SendWith(b []byte, to netip.AddrPort, o SendOptions) error {
+	_, err := s.add(b, to, o, false)
 	return err
 }
 
@@ -62,8 +75,8 @@ func (s *Sender) Send(b []byte, to netip.AddrPort) error {
 //   - Errors: context.Cause(ctx); else as Send, without ErrWouldBlock.
 func (s *Sender) SendContext(ctx context.Context, b []byte, to netip.AddrPort) error {
 	for ctx.Err() == nil {
-		room, err := s.add(b, to, true)
-		if err != ErrWouldBlock {
+		room, err := s.add(b, to, SendOptions{}, true)
+		if !errors.Is(err, ErrWouldBlock) {
 			return err
 		}
 		select {
@@ -74,7 +87,7 @@ func (s *Sender) SendContext(ctx context.Context, b []byte, to netip.AddrPort) e
 	return context.Cause(ctx)
 }
 
-func (s *Sender) add(b []byte, to netip.AddrPort, wait bool) (room <-chan struct{}, err error) {
+func (s *Sender) add(b []byte, to netip.AddrPort, o SendOptions, wait bool) (room <-chan struct{}, err error) {
 	err = checkSize(b, to.Addr())
 	if err == nil && to.IsValid() {
 		err = checkPeer(to)
@@ -82,22 +95,32 @@ func (s *Sender) add(b []byte, to netip.AddrPort, wait bool) (room <-chan struct
 	if err != nil {
 		return nil, &OpError{Op: "send", Net: "udp", Addr: to, Err: err}
 	}
-	schedule, room, err := s.push(b, to, wait)
+	// The options as they are: the loop makes of them what the kernel is told.
+	m := sys.Message{Buf: b, Addr: to, Control: sys.Control{
+		Local: o.Local, Interface: uint32(o.Interface), TrafficClass: uint8(o.ECN),
+	}}
+	schedule, room, err := s.push(&m, wait)
 	if schedule {
-		_ = s.socket.loop.posts.addAlways(s.moveFn) // refused by a loop that has ended, which has closed the socket
+		s.post()
 	}
 	return room, err
 }
 
+// post has the loop move what is queued. A loop that has ended refuses, and has closed the socket.
+func (s *Sender) post() { _ = s.socket.loop.posts.addAlways(s.moveFn) }
+
 // push queues a datagram and tells whether the loop has to be told.
-func (s *Sender) push(b []byte, to netip.AddrPort, wait bool) (schedule bool, room <-chan struct{}, err error) {
+func (s *Sender) push(m *sys.Message, wait bool) (schedule bool, room <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limits, q := &s.socket.limits, &s.filling.Queue
-	switch {
-	case s.closed:
+	if s.closed {
 		return false, nil, ErrClosed
-	case q.Len() >= limits.sends, q.Len() > 0 && q.Bytes()+len(b) > limits.sendBytes:
+	}
+	if s.filling == nil {
+		s.filling = newSendQueue()
+	}
+	limits, q := &s.socket.limits, &s.filling.Queue
+	if q.Len() >= limits.sends || q.Len() > 0 && q.Bytes()+len(m.Buf) > limits.sendBytes {
 		if !wait {
 			s.socket.counters.refused.Add(1)
 		} else if s.room == nil {
@@ -105,7 +128,8 @@ func (s *Sender) push(b []byte, to netip.AddrPort, wait bool) (schedule bool, ro
 		}
 		return false, s.room, ErrWouldBlock
 	}
-	q.Push(&sys.Message{Buf: b, Addr: to})
+	q.Push(m)
+	s.queued.Add(1)
 	schedule = !s.scheduled
 	s.scheduled = true
 	return schedule, nil, nil
@@ -115,10 +139,14 @@ func (s *Sender) push(b []byte, to netip.AddrPort, wait bool) (schedule bool, ro
 func (s *Sender) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.filling.Len() == 0 {
+	if s.filling == nil || s.filling.Len() == 0 {
 		s.scheduled = false
 		return false
 	}
+	if s.moving == nil {
+		s.moving = newSendQueue()
+	}
+	s.moving.pool.Trim()
 	s.filling, s.moving = s.moving, s.filling
 	s.signalRoomLocked()
 	return true
@@ -131,29 +159,67 @@ func (s *Sender) signalRoomLocked() {
 	}
 }
 
-// drain moves what is queued to the socket's queue, as far as that has room. It runs on the loop.
-func (s *Sender) drain() {
+func (s *Sender) left() bool { return s.moving != nil && s.moving.Len() > 0 }
+
+// expiredEvery is how many datagrams are moved between looks at the clock.
+const expiredEvery = 16
+
+// move puts what is queued into the socket's queue, once, as far as that has room and the posted functions have
+// credit. It runs on the loop.
+func (s *Sender) move() {
 	u := s.socket
-	if s.inMove || u.fd < 0 {
+	if u.fd < 0 || !s.left() && !s.take() {
 		return
 	}
-	s.inMove = true
-	defer func() { s.inMove = false }()
-	for s.moving.Len() > 0 || s.take() {
-		t := s.moving.At(0)
-		if u.fd < 0 || !u.roomFor(len(t.Payload)) {
-			return // roomAgain goes on
+	for n := 1; s.left(); n++ {
+		if !u.roomFor(len(s.moving.At(0).Payload)) {
+			s.parked = true
+			return
 		}
-		u.enqueueFor(t)
-		s.moving.Drop(1)
+		if !s.moveOne() {
+			return
+		}
+		if n%expiredEvery == 0 && u.loop.Expired() {
+			break
+		}
+	}
+	s.post() // there may be more
+}
+
+// moveOne moves the first datagram and tells whether the socket is still there.
+func (s *Sender) moveOne() bool {
+	u, t := s.socket, s.moving.At(0)
+	m := sys.Message{Buf: t.Payload, Addr: t.Addr}
+	o := SendOptions{Local: t.Control.Local, Interface: int(t.Control.Interface), ECN: ECN(t.Control.TrafficClass)}
+	err := u.prepare(&m, &o)
+	if err != nil {
+		u.counters.rejected()
+		u.deferError(u.opError("send", t.Addr, err))
+	} else {
+		u.enqueue(&m)
+	}
+	s.moving.Drop(1)
+	s.queued.Add(-1)
+	if err == nil {
 		u.flushLong()
+	}
+	return u.fd >= 0
+}
+
+// moveAll moves everything at once, whatever room there is.
+func (s *Sender) moveAll() {
+	for s.left() || s.take() {
+		if !s.moveOne() {
+			return
+		}
 	}
 }
 
-// roomAgain goes on where drain had to stop.
+// roomAgain goes on where move had to stop.
 func (s *Sender) roomAgain() {
-	if s.moving.Len() > 0 {
-		s.drain()
+	if s.parked {
+		s.parked = false
+		s.post()
 	}
 }
 
@@ -169,19 +235,12 @@ func (s *Sender) refuse() {
 func (s *Sender) giveUp() (unsent int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	unsent = s.filling.Len() + s.moving.Len()
-	s.filling.Clear()
-	s.moving.Clear()
-	return unsent
-}
-
-// enqueueFor queues what another goroutine sent.
-func (u *UDP) enqueueFor(t *batch.Train) {
-	dest, err := u.destination(t.Payload, t.Addr)
-	if err != nil {
-		u.counters.rejected()
-		u.deferError(u.opError("send", t.Addr, err))
-		return
+	for _, q := range []*sendQueue{s.filling, s.moving} {
+		if q != nil {
+			unsent += q.Len()
+			q.Clear()
+		}
 	}
-	u.enqueue(&sys.Message{Buf: t.Payload, Addr: dest})
+	s.queued.Store(0)
+	return unsent
 }

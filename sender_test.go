@@ -65,8 +65,9 @@ func TestSenderGathers(t *testing.T) {
 		}
 		later(l, func() { _ = l.Close() })
 		run(t, l)
-		if s := u.Stats(); s.Sent != 50 || s.SendCalls != 1 {
-			t.Errorf("sent %d in %d calls, want 50 in 1", s.Sent, s.SendCalls)
+		const most = 50/expiredEvery + 1 // where the machine is slow, and each look at the clock is the last
+		if s := u.Stats(); s.Sent != 50 || s.SendCalls > most {
+			t.Errorf("sent %d in %d calls, want 50 in 1, or %d at most", s.Sent, s.SendCalls, most)
 		}
 	})
 }

@@ -64,8 +64,6 @@ func (s *loopStats) opened(u *UDP) {
 
 func (s *loopStats) closing(u *UDP) {
 	last := u.Stats()
-	last.Undelivered, last.Queued, last.QueuedBytes = 0, 0, 0
-	last.RecvQueuedBytes, last.RecvBufferBytes, last.SendBufferBytes = 0, 0, 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, u)

@@ -46,10 +46,13 @@ type UDP struct {
 
 	// Receiving.
 	paused   bool
-	resting  bool          // receives keep failing; a timer ends it
+	resting  bool          // receives keep failing, or find nothing
+	rested   *Timer        // that timer, or the last; nil before the first
+	outside  bool          // of the poller while resting: errors cannot be masked
 	failures int           // of receives in a row
 	failedAt time.Duration // the last of them
 	empty    int           // receives in a row that found nothing
+	readable bool          // the poller saw something to receive
 	failed   bool          // the poller saw an error that nothing has taken yet
 	hungUp   bool          // the poller saw both directions ended
 	cost     costEstimate
@@ -59,9 +62,10 @@ type UDP struct {
 
 	// Sending.
 	sends   batch.Queue
-	checked checkedAddr // while not connected
-	segment bool        // GSO is on
-	ecn     bool        // the kernel takes traffic classes
+	checked checkedAddr             // while not connected
+	segment bool                    // GSO is on
+	told    struct{ gso, ecn bool } // of what was lost
+	ecn     bool                    // the kernel takes traffic classes
 	paths   batch.Paths
 	blocked bool // the kernel takes no more; wait until writable
 	refused bool // a Send was, for want of room; OnDrain is owed

@@ -33,7 +33,7 @@ func (u *UDP) close(why error) {
 	}
 	l := u.loop
 	u.sender.refuse()
-	u.sender.drain()
+	u.sender.moveAll()
 	u.flushAtOnce()
 	if u.fd < 0 {
 		return // the flush found the socket dead and closed it
@@ -42,19 +42,33 @@ func (u *UDP) close(why error) {
 	u.counters.unsent.Add(uint64(u.sends.Len() + u.sender.giveUp()))
 	u.sends.Clear()
 	u.publish()
-	l.stats.closing(u)
 	delete(l.sockets, u.cookie)
+	if u.rested != nil {
+		u.rested.Stop()
+	}
 	l.table.remove(u.token)
 	l.ring.Remove(u.source)
-	_ = l.poller.Remove(u.fd) // before close: a duplicate of the descriptor would keep it registered
-	u.fdMu.Lock()
-	fd := u.fd
-	u.fd = -1
-	u.fdMu.Unlock()
+	if !u.outside {
+		_ = l.poller.Remove(u.fd) // before close: a duplicate of the descriptor would keep it registered
+	}
+	fd := u.forgetDescriptor()
+	l.stats.closing(u)
 	_ = l.kernel.Close(fd)
 	u.closeErr, u.closeDue = why, true
 	u.flushDue, u.drained = false, false
 	l.turnEnd.add(u)
+}
+
+// forgetDescriptor takes a last look at what the kernel knows of the socket.
+func (u *UDP) forgetDescriptor() (fd int) {
+	u.fdMu.Lock()
+	defer u.fdMu.Unlock()
+	if info, err := u.loop.kernel.MemInfo(u.fd); err == nil {
+		u.memory.count(info)
+	}
+	fd = u.fd
+	u.fd = -1
+	return fd
 }
 
 // discardKept gives up what was not delivered. The datagram that a callback holds now was; its memory stays
@@ -80,7 +94,7 @@ func countDatagrams(msgs []sys.Message) (n int) {
 // stop is Close, once what the kernel holds for the socket has been delivered.
 func (u *UDP) stop() {
 	u.stopping = drainingReceives
-	u.resting = false
+	u.endRest()
 	u.left = u.queuedAtMost()
 	u.Resume()
 }
@@ -91,7 +105,11 @@ func (u *UDP) finishStop() {
 	if u.undelivered() {
 		return
 	}
-	u.sender.drain()
+	u.sender.refuse()
+	u.sender.moveAll()
+	if u.fd < 0 {
+		return
+	}
 	u.flush()
 	if u.fd >= 0 && u.sends.Len() > 0 {
 		u.stopping = drainingSends

@@ -3,6 +3,7 @@ package weir
 import (
 	"net/netip"
 
+	"github.com/weirnet/weir/internal/batch"
 	"github.com/weirnet/weir/internal/sock"
 )
 
@@ -42,6 +43,10 @@ func (u *UDP) Disconnect() error {
 
 // connect first sends what is queued, as that was addressed under the old rule.
 func (u *UDP) connect(peer netip.AddrPort) error {
+	if u.fd < 0 {
+		return ErrClosed
+	}
+	u.sender.moveAll()
 	u.flushAtOnce()
 	if u.fd < 0 {
 		return ErrClosed
@@ -58,7 +63,7 @@ func (u *UDP) connect(peer netip.AddrPort) error {
 		return err
 	}
 	u.peer = sock.Unmap(peer)
-	u.checked = checkedAddr{}
+	u.checked, u.paths = checkedAddr{}, batch.Paths{}
 	_ = u.learnLocal() // the socket is connected, whatever this answers
 	return nil
 }

@@ -39,6 +39,8 @@ type Datagram struct {
 	Interface int        // ReceiveLocal: the number of the interface that it came by
 	ECN       ECN        // ReceiveECN
 	Time      time.Time  // ReceiveTime: when the kernel received it
+
+	notOwn bool // the kernel says that Local is none of this machine's addresses
 }
 
 // ECN is the congestion mark of a datagram (RFC 3168 section 5).

@@ -20,13 +20,17 @@ func (u *UDP) ready(r poll.Ready) {
 			return
 		}
 		switch {
+		case u.resting:
+			u.leavePoller()
+			return
 		case u.reports.on:
 			u.loop.ring.Ready(u.source) // a paused socket takes reports, too: they cannot be masked
-		case u.paused || u.resting:
+		case u.paused:
 			u.clearFailure() // nor can this, and a paused socket receives nothing that would clear it
 			return
 		}
 	}
+	u.readable = u.readable || r&poll.Readable != 0
 	if r&(poll.Readable|poll.Failed|poll.HungUp) != 0 && !u.paused && !u.resting {
 		u.loop.ring.Ready(u.source)
 	}
@@ -89,7 +93,8 @@ func (u *UDP) syncInterest() {
 	if u.blocked {
 		want |= poll.Write
 	}
-	if want == u.interest {
+	if want == u.interest || u.outside {
+		u.interest = want
 		return
 	}
 	if err := u.loop.poller.Modify(u.fd, want, u.token); err != nil {

@@ -40,6 +40,7 @@ func (u *UDP) receive() (more bool) {
 		}
 		if len(u.batch) > 0 {
 			most -= u.deliverBatch(most)
+			u.leaveBatch()
 			u.flushAfterBatch()
 			continue
 		}
@@ -64,6 +65,7 @@ func (u *UDP) receive() (more bool) {
 		u.received(got)
 		most -= u.deliverBatch(most)
 		u.cost.learn(u.loop.now-began, got-len(u.batch))
+		u.leaveBatch()
 		u.flushAfterBatch()
 		if u.drainedBy(got, asked) {
 			return u.receiving() && u.undelivered()
@@ -99,10 +101,10 @@ func (u *UDP) receiving() bool {
 }
 
 // drainedBy tells whether a batch showed that the socket is empty. Under Share a short one is enough: what
-// comes later makes the socket ready again, and a receive that would only answer EAGAIN is saved. The other
-// bounds go on to the EAGAIN, as the loops do that they stand for.
+// comes later makes the socket ready again, and a receive that would only answer EAGAIN is saved. Where receives
+// are single calls, an error may be behind it of which the poller does not know. The other bounds go on to the EAGAIN, as the loops do that they stand for.
 func (u *UDP) drainedBy(got, asked int) bool {
-	short := got < asked && u.limits.bound.kind == boundShare
+	short := got < asked && u.limits.bound.kind == boundShare && !u.loop.fast.single
 	if u.stopping == drainingReceives {
 		if u.left -= got; short || u.left <= 0 {
 			u.finishStop()
@@ -134,13 +136,20 @@ func (u *UDP) deliverBatch(most int) (delivered int) {
 			break
 		}
 	}
-	if l.ring.Len() > 1 {
-		u.keep() // the slots are for the next; the copy is not for it to pay
-	}
-	if l.uncharged > 0 || u.fd < 0 || u.kept.Bytes() >= dearCopyBytes {
-		l.settle()
+	if l.uncharged > 0 || u.fd < 0 {
+		l.settle() // a close is not for the next source to pay
 	}
 	return delivered
+}
+
+// leaveBatch sees to what a visit leaves of a batch, if others wait who may need the slots.
+func (u *UDP) leaveBatch() {
+	if len(u.batch) == 0 || u.loop.ring.Len() == 1 {
+		return
+	}
+	if u.keep(); u.kept.Bytes() >= dearCopyBytes {
+		u.loop.settle() // nor is the copy
+	}
 }
 
 // deliverMessage delivers the datagrams of the batch's first message, most of them at most, and tells whether to
@@ -266,93 +275,6 @@ func (u *UDP) datagram(source netip.AddrPort, flags sys.Flags, c *sys.Control) D
 	return Datagram{
 		Source: sock.Unmap(source), Truncated: flags&sys.Truncated != 0,
 		Local: c.Local.Unmap(), Interface: int(c.Interface), ECN: ECN(c.TrafficClass & ecnMask), Time: timeOf(c.Time),
+		notOwn: c.NotOwn,
 	}
-}
-
-// recvFailed handles the error of a receive; the socket has no more for this visit.
-func (u *UDP) recvFailed(err error) (more bool) {
-	class := batch.RecvClass(err)
-	if class != batch.Wait {
-		u.loop.charge(1) // an error is a unit, like a datagram
-	}
-	switch class {
-	case batch.Wait:
-		u.loop.settle()
-		u.foundEmpty()
-		if u.hungUp {
-			u.shutDown()
-			return false
-		}
-		if u.failed {
-			u.clearFailure()
-		}
-		if u.stopping == drainingReceives {
-			u.finishStop()
-		}
-	case batch.Dead:
-		u.close(u.opError("receive", netip.AddrPort{}, err))
-	case batch.Stale:
-		u.takeError(err)
-		// While stopping, the poller may see nothing of what is behind the error.
-		return u.receivingFails(longestStaleRest) && u.stopping == drainingReceives
-	default:
-		u.report(err)
-		return u.receivingFails(longestRest)
-	}
-	return false
-}
-
-// A socket rests when this many receives in a row have failed, for longer and longer.
-const (
-	failuresBeforeRest = 8
-	shortestRest       = 10 * time.Millisecond
-	longestRest        = time.Second
-
-	// What ICMP makes may be many reports of a peer that is about to come back. A filter that answers the same
-	// errno to every call has to be survived, too.
-	longestStaleRest = 20 * time.Millisecond
-)
-
-// emptyBeforeRest is how often in a row a socket may be found ready and empty before it rests.
-const emptyBeforeRest = 64
-
-// foundEmpty counts receives that find nothing. A datagram with a wrong checksum makes a socket ready and is
-// then not there, and who shares a socket may come too late. But one that somebody who has it, too, has shut down
-// (shutdown(2)) is ready and empty for ever.
-func (u *UDP) foundEmpty() {
-	u.empty++
-	if u.empty >= emptyBeforeRest && u.stopping == notStopping {
-		u.empty = 0
-		u.rest(shortestRest)
-	}
-}
-
-// receivingFails counts receives that fail. What is queued stays readable, so the poller would offer it again at
-// once, for ever.
-func (u *UDP) receivingFails(longest time.Duration) (more bool) {
-	if u.loop.now-u.failedAt > 2*longestRest {
-		u.failures = 0 // the last one was another matter
-	}
-	u.failedAt = u.loop.now
-	u.failures++
-	n := u.failures - failuresBeforeRest
-	switch {
-	case n < 0:
-		return true
-	case u.stopping == drainingReceives:
-		u.finishStop()
-		return false
-	}
-	u.rest(min(shortestRest<<min(n, 10), longest))
-	return false
-}
-
-// rest receives nothing for a time.
-func (u *UDP) rest(d time.Duration) {
-	u.resting = true
-	u.changed()
-	u.loop.AfterFunc(d, func() {
-		u.resting = false
-		u.changed()
-	})
 }

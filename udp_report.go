@@ -49,12 +49,14 @@ func (u *UDP) takeReports() (more bool) {
 	for taken := 0; ; {
 		asked := max(1, l.ring.Batch(2*reportSlots, u.reports.cost.perMessage)/2)
 		began := l.now
-		got := u.takeSomeReports(asked)
+		got, err := u.takeSomeReports(asked)
 		l.uncharged += got
 		l.settle()
 		u.reports.cost.learn(l.now-began, got)
 		taken += got
 		switch {
+		case err != nil && err != syscall.EAGAIN:
+			return u.receivingFails(longestRest)
 		case taken == 0:
 			u.clearFailure()
 			return false
@@ -68,17 +70,17 @@ func (u *UDP) takeReports() (more bool) {
 }
 
 // takeSomeReports makes one call and returns the number of reports that it took.
-func (u *UDP) takeSomeReports(most int) int {
+func (u *UDP) takeSomeReports(most int) (int, error) {
 	b := u.loop.icmp
 	got, err := u.loop.kernel.RecvErrors(u.fd, b, most)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	u.counters.reports.Add(uint64(got))
 	for i := range got {
 		u.learnReport(&b.Reports[i])
 	}
-	return got
+	return got, nil
 }
 
 // learnReport folds a report. One of this machine itself is not news: the call that sent has answered it.
@@ -106,14 +108,13 @@ func (u *UDP) takeError(err error) {
 	u.report(err)
 }
 
-// drainQueue takes reports out of the error queue, within a limit, and returns their number. A socket that
-// did not ask for them has some when whoever it was adopted from did.
+// drainQueue takes reports out of the error queue, within a limit, and returns their number.
 func (u *UDP) drainQueue() (taken int) {
 	if !u.reports.on {
 		return 0
 	}
 	for taken < maxRetry {
-		got := u.takeSomeReports(reportSlots)
+		got, _ := u.takeSomeReports(reportSlots)
 		taken += got
 		if got < reportSlots {
 			return taken

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"syscall"
 
@@ -51,13 +50,8 @@ func (u *UDP) send(b []byte, to netip.AddrPort, o *SendOptions) error {
 	if u.fd < 0 || u.stopping == drainingSends {
 		return ErrClosed
 	}
-	m := sys.Message{Buf: b}
-	var err error
-	m.Addr, err = u.destination(b, to)
-	if err == nil && o != nil {
-		m.Control, err = u.control(o, to)
-	}
-	if err != nil {
+	m := sys.Message{Buf: b, Addr: to}
+	if err := u.prepare(&m, o); err != nil {
 		return u.opError("send", to, err)
 	}
 	if !u.roomFor(len(b)) {
@@ -68,6 +62,16 @@ func (u *UDP) send(b []byte, to netip.AddrPort, o *SendOptions) error {
 	u.enqueue(&m)
 	u.flushLong()
 	return nil
+}
+
+// prepare makes of an address and options what the kernel takes, or says what is wrong with them.
+func (u *UDP) prepare(m *sys.Message, o *SendOptions) (err error) {
+	to := m.Addr
+	m.Addr, err = u.destination(m.Buf, to)
+	if err == nil && o != nil {
+		m.Control, err = u.control(o, to)
+	}
+	return err
 }
 
 // Reply sends b to where d came from. Where UDPConfig.ReceiveLocal told to which address d was sent, the answer
@@ -85,7 +89,7 @@ func (u *UDP) ReplyWith(d *Datagram, b []byte, o SendOptions) error {
 	if u.peer.IsValid() {
 		to = netip.AddrPort{}
 	}
-	if !o.Local.IsValid() && canBeSource(d.Local) {
+	if !o.Local.IsValid() && canBeSource(d.Local) && !d.notOwn {
 		o.Local = d.Local
 	}
 	return u.send(b, to, &o)
@@ -105,18 +109,15 @@ func (u *UDP) roomFor(bytes int) bool {
 
 // enqueue queues a datagram. flushLong follows.
 func (u *UDP) enqueue(m *sys.Message) {
-	if u.segment && u.sends.Trains() > 0 && u.sends.Join(m, u.paths.Largest(m.Addr.Addr())) {
-		return
+	if !u.segment || !u.sends.Join(m, u.paths.Largest(m.Addr.Addr())) {
+		u.sends.Push(m)
 	}
-	if u.sends.Bytes() >= flushBytes && !u.blocked {
-		u.flush()
-	}
-	u.sends.Push(m)
 }
 
-// flushLong gives a queue of many trains to the kernel now, and any other at the end of the turn.
+// flushLong gives a long queue to the kernel now, and any other at the end of the turn.
 func (u *UDP) flushLong() {
-	if u.sends.Trains() >= sendBatch && !u.blocked {
+	long := u.sends.Trains() >= sendBatch || u.sends.Bytes() >= flushBytes && u.sends.Full()
+	if long && !u.blocked {
 		u.flush()
 	} else if !u.flushDue {
 		u.flushDue = true
@@ -128,6 +129,9 @@ const ecnMask = 3
 
 // control is what the kernel is to be told of a datagram.
 func (u *UDP) control(o *SendOptions, to netip.AddrPort) (c sys.Control, err error) {
+	if *o == (SendOptions{}) {
+		return c, nil
+	}
 	if o.Interface < 0 || o.ECN > CE {
 		return c, syscall.EINVAL
 	}
@@ -283,19 +287,19 @@ func (u *UDP) staleSend(err error) {
 
 // noSegments hears that datagrams pass to a destination singly which did not pass as a train.
 func (u *UDP) noSegments(t *batch.Train, err error) {
-	known := u.paths.Largest(t.Addr.Addr()) != batch.NoLimit
 	u.paths.Blame(t.Addr.Addr(), int(t.Control.Segment), batch.DeviceCannot(err))
-	if !known {
-		u.loop.logLostPath("gso", err, slog.String("source", u.name()), slog.Any("to", sock.Unmap(t.Addr)),
-			slog.Int("segment", int(t.Control.Segment)))
-	}
 	u.segment = !u.paths.Off()
+	if !u.told.gso {
+		u.told.gso = true
+		u.loop.fast.lost("gso", err, u.name())
+	}
 }
 
 // noTrafficClass hears that datagrams pass without a traffic class which did not pass with one.
-func (u *UDP) noTrafficClass(t *batch.Train, err error) {
-	if u.ecn {
-		u.loop.logLostPath("ecn", err, slog.String("source", u.name()), slog.Any("to", sock.Unmap(t.Addr)))
-	}
+func (u *UDP) noTrafficClass(_ *batch.Train, err error) {
 	u.ecn = false
+	if !u.told.ecn {
+		u.told.ecn = true
+		u.loop.fast.lost("ecn", err, u.name())
+	}
 }

@@ -125,6 +125,7 @@ func (u *UDP) ExportToWeir() (fd int, ahead []Datagram, err error) {
 	}
 	u.shared = true
 	ahead = u.takeAhead()
+	u.counters.exported.Add(uint64(len(ahead)))
 	u.publish()
 	return fd, ahead, nil
 }
@@ -170,11 +171,14 @@ func (u *UDP) takeAhead() (ahead []Datagram) {
 // Inject has a datagram delivered as if the socket had received it now: one that was read ahead before the
 // socket was handed over. It is copied.
 //
-//   - Errors: ErrClosed; ErrWouldBlock when as many datagrams or bytes wait as a socket may have queued to send.
+//   - Errors: ErrClosed; ErrWouldBlock when as many datagrams or bytes wait as a socket may have queued to send;
+//     *OpError: EMSGSIZE above 65,535 bytes.
 func (u *UDP) Inject(d *Datagram) error {
 	switch {
 	case u.fd < 0:
 		return ErrClosed
+	case len(d.Payload) > slotBytes:
+		return u.opError("inject", netip.AddrPort{}, syscall.EMSGSIZE)
 	case u.kept.Len() >= u.limits.sends, u.kept.Len() > 0 && u.kept.Bytes()+len(d.Payload) > u.limits.sendBytes:
 		return ErrWouldBlock
 	}
@@ -186,6 +190,9 @@ func (u *UDP) Inject(d *Datagram) error {
 	}
 	if d.Truncated {
 		m.Flags = sys.Truncated
+	}
+	if u.loop.visited != visitor(u) {
+		u.keep() // it comes behind what was received before
 	}
 	u.kept.Push(&m)
 	u.counters.injected.Add(1)

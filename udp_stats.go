@@ -22,6 +22,7 @@ type UDPStats struct {
 	Injected       uint64 // given by Inject
 	BoundStops     uint64 // visits that ended because the socket's share was used up
 	Truncated      uint64 // longer than UDPConfig.MaxDatagramBytes
+	Exported       uint64 // received, but handed over by Export instead of being delivered
 	Discarded      uint64 // received, but not delivered when the socket was closed
 	KernelDropped  uint64 // dropped by the kernel, as the receive buffer was full or a checksum wrong; see below
 
@@ -40,8 +41,8 @@ type UDPStats struct {
 
 	// What is so now. All are 0 or false once closed, and sums or false in Stats of a loop.
 	Undelivered     int // received, and not delivered yet
-	Queued          int // taken by Send, and not by the kernel yet
-	QueuedBytes     int
+	Queued          int // taken by Send or a Sender, and not by the kernel yet
+	QueuedBytes     int // without those that only the Sender has
 	RecvQueuedBytes int // in the kernel's receive buffer, as it counts
 	RecvBufferBytes int // the kernel's limit, as it counts
 	SendBufferBytes int
@@ -77,6 +78,7 @@ func (s *UDPStats) add(o UDPStats) {
 	s.Injected += o.Injected
 	s.BoundStops += o.BoundStops
 	s.Truncated += o.Truncated
+	s.Exported += o.Exported
 	s.Discarded += o.Discarded
 	s.KernelDropped += o.KernelDropped
 	s.Sent += o.Sent
@@ -110,9 +112,9 @@ func (s *SendErrors) add(o SendErrors) {
 
 // udpCounters are written by the loop, Refused by Senders, too, and read by any goroutine.
 type udpCounters struct {
-	received, recvBytes, recvJoined            atomic.Uint64
-	recvCalls, recvBatches, recvErrors         atomic.Uint64
-	injected, boundStops, truncated, discarded atomic.Uint64
+	received, recvBytes, recvJoined                      atomic.Uint64
+	recvCalls, recvBatches, recvErrors                   atomic.Uint64
+	injected, boundStops, truncated, discarded, exported atomic.Uint64
 
 	sent, sentBytes, sentJoined, sendCalls, lost, unsent, refused atomic.Uint64
 	wait, stale, offload, size, lostOther, caller, dead           atomic.Uint64
@@ -178,8 +180,8 @@ func (u *UDP) Stats() UDPStats {
 		Received: c.received.Load(), ReceivedBytes: c.recvBytes.Load(), ReceivedJoined: c.recvJoined.Load(),
 		ReceiveCalls: c.recvCalls.Load(), ReceiveBatches: c.recvBatches.Load(), ReceiveErrors: c.recvErrors.Load(),
 		Injected: c.injected.Load(), BoundStops: c.boundStops.Load(), Truncated: c.truncated.Load(),
-		Discarded: c.discarded.Load(),
-		Sent:      c.sent.Load(), SentBytes: c.sentBytes.Load(), SentJoined: c.sentJoined.Load(),
+		Exported: c.exported.Load(), Discarded: c.discarded.Load(),
+		Sent: c.sent.Load(), SentBytes: c.sentBytes.Load(), SentJoined: c.sentJoined.Load(),
 		SendCalls: c.sendCalls.Load(), SendLost: c.lost.Load(), Unsent: c.unsent.Load(), Refused: c.refused.Load(),
 		SendErrors: SendErrors{
 			Wait: c.wait.Load(), Stale: c.stale.Load(), Offload: c.offload.Load(), Size: c.size.Load(),
@@ -194,7 +196,8 @@ func (u *UDP) Stats() UDPStats {
 			u.memory.count(info)
 			s.RecvQueuedBytes, s.RecvBufferBytes, s.SendBufferBytes = info.RecvQueued, info.RecvLimit, info.SendLimit
 		}
-		s.Undelivered, s.Queued, s.QueuedBytes = int(c.undelivered.Load()), int(c.queued.Load()), int(c.queuedBytes.Load())
+		s.Undelivered, s.QueuedBytes = int(c.undelivered.Load()), int(c.queuedBytes.Load())
+		s.Queued = int(c.queued.Load() + u.sender.queued.Load())
 		recv, send := u.loop.kernel.Unbatched()
 		s.Paths = FastPaths{
 			BatchedReceives: recv == nil && !c.shared.Load(), BatchedSends: send == nil,

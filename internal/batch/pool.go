@@ -42,6 +42,18 @@ func (p *Pool) put(c *chunk) {
 	}
 }
 
+// What Trim leaves: 256 KiB of each size.
+const (
+	trimmedSmallChunks = 64
+	trimmedLargeChunks = 4
+)
+
+// Trim gives the garbage collector what is above what a steady traffic needs.
+func (p *Pool) Trim() {
+	p.small.trim(trimmedSmallChunks)
+	p.large.trim(trimmedLargeChunks)
+}
+
 // chunkStack is a stack of chunks of one size.
 type chunkStack struct {
 	first *chunk
@@ -65,4 +77,11 @@ func (f *chunkStack) put(c *chunk, most int) {
 	c.used, c.live = 0, 0
 	c.next, f.first = f.first, c
 	f.n++
+}
+
+func (f *chunkStack) trim(most int) {
+	for f.n > most {
+		f.first = f.first.next
+		f.n--
+	}
 }

@@ -116,6 +116,20 @@ func (q *Queue) Join(m *sys.Message, largest int) bool {
 }
 
 // sameControl tells that c, which is a single datagram's, is the train's but for the segments.
+// Full tells that the last train has no room for another datagram of its size.
+func (q *Queue) Full() bool {
+	if q.trains == 0 {
+		return false
+	}
+	t := q.At(q.trains - 1)
+	segment := int(t.Control.Segment)
+	if segment == 0 {
+		segment = len(t.Payload)
+	}
+	return len(t.Payload)+segment > min(maxTrainBytes, maxSegments*segment) || t.chunk != q.filling ||
+		len(t.chunk.data)-t.chunk.used < segment
+}
+
 func (t *Train) sameControl(c *sys.Control) bool {
 	mine := t.Control
 	mine.Segment = 0

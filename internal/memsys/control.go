@@ -21,6 +21,7 @@ func (s *socket) tell(d *datagram) (c sys.Control) {
 		if c.Local.IsLinkLocalMulticast() && !ipv4 {
 			c.Local = c.Local.WithZone(zoneOf(d.iface))
 		}
+		c.NotOwn = ipv4 && !s.on(sys.RecvLocal6) && !s.net.isLocal(d.to)
 		c.Interface = uint32(d.iface)
 	}
 	if s.on(class) {

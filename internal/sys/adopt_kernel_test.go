@@ -52,7 +52,7 @@ func TestDescribeOthers(t *testing.T) {
 	}
 }
 
-// TestDuplicateOfABlockingSocket: "close-on-exec, and non-blocking, which all descriptors of a socket share".
+// TestDuplicateOfABlockingSocket: "Whether calls of others block … stays as it is; those of a Kernel never do".
 func TestDuplicateOfABlockingSocket(t *testing.T) {
 	k := New()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
@@ -67,8 +67,11 @@ func TestDuplicateOfABlockingSocket(t *testing.T) {
 		t.Errorf("flags of the descriptor are %#x, %v", flags, err)
 	}
 	for _, x := range []int{fd, dup} {
-		if flags, err := unix.FcntlInt(uintptr(x), unix.F_GETFL, 0); flags&unix.O_NONBLOCK == 0 || err != nil {
+		if flags, err := unix.FcntlInt(uintptr(x), unix.F_GETFL, 0); flags&unix.O_NONBLOCK != 0 || err != nil {
 			t.Errorf("flags of the socket are %#x, %v", flags, err)
+		}
+		if n, err := k.Recv(x, NewRecvBatch(1, 64), 1); n != 0 || err != unix.EAGAIN {
+			t.Errorf("Recv: %d, %v", n, err)
 		}
 		if err := k.Close(x); err != nil {
 			t.Error(err)

@@ -37,13 +37,9 @@ func (s *real) Duplicate(fd int) (int, error) {
 		if err == unix.EINTR {
 			continue
 		}
-		if err == nil {
-			err = unix.SetNonblock(dup, true)
+		if err != nil {
+			return -1, err
 		}
-		if err != nil && dup >= 0 {
-			_ = unix.Close(dup)
-			dup = -1
-		}
-		return dup, err
+		return dup, nil
 	}
 }

@@ -20,6 +20,10 @@ type Control struct {
 	// knows IPv4 addresses as mapped.
 	Local netip.Addr
 
+	// NotOwn says, where the kernel tells, that Local is none of this machine's addresses but a group's or for
+	// broadcast: nothing can be sent from it. Receive only, of an IPv4 socket.
+	NotOwn bool
+
 	// Interface is the number of the interface that it came by, or is to leave by.
 	Interface uint32
 
@@ -40,8 +44,7 @@ type Control struct {
 type Flags uint8
 
 const (
-	Truncated        Flags = 1 << iota // the datagram was larger than its slot (MSG_TRUNC)
-	ControlTruncated                   // control messages were lost (MSG_CTRUNC); the payload is whole
+	Truncated Flags = 1 << iota // the datagram was larger than its slot (MSG_TRUNC)
 )
 
 // RecvBatch is a set of receive slots and what a Kernel needs to fill them in one call. Messages point

@@ -71,7 +71,9 @@ func (c *Control) learn(level, typ int32, data []byte) {
 		}
 		c.Interface = binary.NativeEndian.Uint32(data)
 		c.Local = netip.AddrFrom4([4]byte(data[8:]))
+		c.NotOwn = [4]byte(data[4:]) != [4]byte(data[8:])
 	case level == unix.IPPROTO_IPV6 && typ == unix.IPV6_PKTINFO && len(data) >= pktinfo6Bytes:
+		c.NotOwn = false
 		c.Local = netip.AddrFrom16([16]byte(data))
 		c.Interface = binary.NativeEndian.Uint32(data[16:])
 		if c.Local.IsLinkLocalUnicast() || c.Local.IsLinkLocalMulticast() {

@@ -180,7 +180,7 @@ func words(v ...uint32) (b []byte) {
 
 func TestParseControl(t *testing.T) {
 	t.Parallel()
-	local4 := append(words(7, 0), 127, 0, 0, 2)
+	local4 := append(words(7), 127, 0, 0, 2, 127, 0, 0, 2)
 	mapped := netip.MustParseAddr("::ffff:127.0.0.2").As16()
 	linkLocal, group := netip.MustParseAddr("fe80::1").As16(), netip.MustParseAddr("ff02::1").As16()
 	info4 := cmsg(unix.IPPROTO_IP, unix.IP_PKTINFO, local4)
@@ -217,6 +217,8 @@ func TestParseControl(t *testing.T) {
 			"time, beyond 32 bits", cmsg(unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, stamp),
 			Control{Time: 1<<33*1e9 + 5},
 		},
+		{"sent to a group", cmsg(unix.IPPROTO_IP, unix.IP_PKTINFO, append(words(7), 10, 0, 0, 1, 239, 1, 2, 3)),
+			Control{Local: netip.MustParseAddr("239.1.2.3"), NotOwn: true, Interface: 7}},
 		{"unknown, then known", append(cmsg(99, 99, []byte{1}), info4...), Control{Local: netip.MustParseAddr("127.0.0.2"), Interface: 7}},
 		{"too short for its kind, then known", append(cmsg(unix.IPPROTO_IPV6, unix.IPV6_TCLASS, []byte{1}), info6...), both},
 		{"cut in the header", info4[:cmsgHeaderBytes-1], Control{}},
@@ -300,7 +302,7 @@ func FuzzParseControl(f *testing.F) {
 			}
 		}
 		said := got
-		said.Time = 0
+		said.Time, said.NotOwn = 0, false
 		for _, to := range []netip.Addr{{}, netip.IPv6Unspecified(), netip.IPv4Unspecified()} {
 			b := appendControl(make([]byte, 0, sendControlBytes), &said, to)
 			received(b)

@@ -69,9 +69,6 @@ func flagsOf(msg int32) (f Flags) {
 	if msg&unix.MSG_TRUNC != 0 {
 		f |= Truncated
 	}
-	if msg&unix.MSG_CTRUNC != 0 {
-		f |= ControlTruncated
-	}
 	return f
 }
 

@@ -47,8 +47,8 @@ type Setup interface {
 	//   - Errors: EBADF, ENOTSOCK.
 	Describe(fd int) (Description, error)
 
-	// Duplicate makes another descriptor for a socket: close-on-exec, and non-blocking, which all
-	// descriptors of a socket share.
+	// Duplicate makes another descriptor for a socket, close-on-exec. Whether calls of others block, which all
+	// descriptors of a socket share, stays as it is; those of a Kernel never do.
 	//
 	//   - Source: fcntl(2) F_DUPFD_CLOEXEC.
 	Duplicate(fd int) (int, error)

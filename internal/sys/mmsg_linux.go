@@ -12,9 +12,11 @@ import (
 
 // latch remembers that the system refuses a batched call: a seccomp filter may answer ENOSYS or EPERM to
 // recvmmsg or sendmmsg and let recvmsg and sendmsg pass. But netfilter answers EPERM to a datagram that it
-// drops, so the answer of a single call decides: the latch is set only if that differs.
+// drops, so that errno alone says nothing. A call for no descriptor tells: a filter answers it before the kernel
+// finds out, which says EBADF.
 type latch struct {
 	off     atomic.Bool
+	probed  atomic.Bool
 	why     atomic.Uint32 // the errno of the batched call, once off
 	refused atomic.Int64  // batched calls that were answered so
 }
@@ -44,16 +46,29 @@ func (l *latch) call(batched, single uintptr, fd int, hdrs []mmsghdr, flags int)
 	if l.off.Load() {
 		return oneByOne(single, fd, hdrs, flags)
 	}
+	if !l.probed.Swap(true) && l.probe(batched) {
+		return oneByOne(single, fd, hdrs, flags)
+	}
 	n, errno := rawCall(batched, fd, unsafe.Pointer(unsafe.SliceData(hdrs)), uintptr(len(hdrs)), uintptr(flags))
 	if errno != unix.ENOSYS && errno != unix.EPERM {
 		return n, 0, errOrNil(errno)
 	}
-	l.refused.Add(1)
 	n, behind, err = oneByOne(single, fd, hdrs, flags)
 	if err != errno {
-		l.turnOff(errno)
+		l.probe(batched) // the filter may be younger than the first probe
 	}
 	return n, behind, err
+}
+
+// probe tries the batched call on no descriptor, and turns it off if it is refused.
+func (l *latch) probe(batched uintptr) (refused bool) {
+	_, errno := rawCall(batched, -1, nil, 0, 0)
+	if errno != unix.ENOSYS && errno != unix.EPERM {
+		return false
+	}
+	l.refused.Add(1)
+	l.turnOff(errno)
+	return true
 }
 
 func (l *latch) turnOff(why unix.Errno) {

@@ -130,7 +130,7 @@ var multicastCases = []assertion{
 		got := r.recv(to)
 		r.equal(string(got.Buf), "meant")
 		r.equal(got.Addr, r.local(from))
-		r.equal(got.Control, sys.Control{Local: group, Interface: uint32(lo)})
+		r.equal(got.Control, sys.Control{Local: group, NotOwn: true, Interface: uint32(lo)})
 		r.send(from, "another group", netip.AddrPortFrom(group.Next(), dest.Port()))
 		r.must(r.leave(to, m))
 		r.send(from, "after", dest)

@@ -1,0 +1,129 @@
+package weir
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/weirnet/weir/internal/batch"
+)
+
+// recvFailed handles the error of a receive; the socket has no more for this visit.
+func (u *UDP) recvFailed(err error) (more bool) {
+	class := batch.RecvClass(err)
+	if class != batch.Wait {
+		u.loop.charge(1) // an error is a unit, like a datagram
+	}
+	switch class {
+	case batch.Wait:
+		u.loop.settle()
+		u.foundEmpty()
+		if u.hungUp {
+			u.shutDown()
+			return false
+		}
+		if u.failed {
+			u.clearFailure()
+		}
+		if u.stopping == drainingReceives {
+			u.finishStop()
+		}
+	case batch.Dead:
+		u.close(u.opError("receive", netip.AddrPort{}, err))
+	case batch.Stale:
+		u.takeError(err)
+		// While stopping, the poller may see nothing of what is behind the error.
+		return u.receivingFails(longestStaleRest) && u.stopping == drainingReceives
+	default:
+		u.report(err)
+		return u.receivingFails(longestRest)
+	}
+	return false
+}
+
+// A socket rests when this many receives in a row have failed, for longer and longer.
+const (
+	failuresBeforeRest = 8
+	shortestRest       = 10 * time.Millisecond
+	longestRest        = time.Second
+
+	// What ICMP makes may be many reports of a peer that is about to come back. A filter that answers the same
+	// errno to every call has to be survived, too.
+	longestStaleRest = 20 * time.Millisecond
+)
+
+// receivingFails counts receives that fail. What is queued stays readable, so the poller would offer it again at
+// once, for ever.
+func (u *UDP) receivingFails(longest time.Duration) (more bool) {
+	if u.loop.now-u.failedAt > 2*longestRest {
+		u.failures = 0 // the last one was another matter
+	}
+	u.failedAt = u.loop.now
+	u.failures++
+	n := u.failures - failuresBeforeRest
+	switch {
+	case n < 0:
+		return true
+	case u.stopping == drainingReceives:
+		u.finishStop()
+		return false
+	}
+	u.rest(min(shortestRest<<min(n, 10), longest))
+	return false
+}
+
+// emptyBeforeRest is how often in a row a socket may be found readable and empty before it rests.
+const emptyBeforeRest = 64
+
+// foundEmpty counts receives that find nothing where the poller saw something. A datagram with a wrong checksum is
+// such a thing, and who shares a socket may come too late. But one that somebody who has it, too, has shut down
+// (shutdown(2)) is readable and empty for ever.
+func (u *UDP) foundEmpty() {
+	if !u.readable {
+		return
+	}
+	u.readable = false
+	u.empty++
+	if u.empty >= emptyBeforeRest && u.stopping == notStopping {
+		u.empty = 0
+		u.rest(shortestRest)
+	}
+}
+
+// rest receives nothing for a time.
+func (u *UDP) rest(d time.Duration) {
+	u.resting = true
+	u.changed()
+	if u.rested == nil {
+		u.rested = u.loop.AfterFunc(d, u.endRest)
+	} else {
+		u.rested.Reset(d)
+	}
+}
+
+// leavePoller takes a resting socket out of the poller, as errors cannot be masked there.
+func (u *UDP) leavePoller() {
+	if !u.outside {
+		u.outside = u.loop.poller.Remove(u.fd) == nil
+	}
+}
+
+// endRest receives again.
+func (u *UDP) endRest() {
+	if !u.resting {
+		return
+	}
+	u.rested.Stop()
+	u.resting = false
+	if u.outside {
+		u.outside = false
+		if err := u.loop.poller.Add(u.fd, u.interest, u.token); err != nil {
+			u.outside = true
+			u.close(u.opError("poll", netip.AddrPort{}, err))
+			return
+		}
+	}
+	u.changed()
+	if u.undelivered() {
+		u.loop.ring.Ready(u.source)
+	}
+}
