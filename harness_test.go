@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -132,3 +133,18 @@ func sendNow(t *testing.T, from *UDP, to netip.AddrPort, n int) {
 }
 
 func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+
+// told collects what OnError hears.
+type told []error
+
+func (e *told) onError(_ *UDP, err error) { *e = append(*e, err) }
+
+// count is the number of errors that match.
+func (e told) count(target error) (n int) {
+	for _, err := range e {
+		if errors.Is(err, target) {
+			n++
+		}
+	}
+	return n
+}

@@ -16,21 +16,6 @@ import (
 	"github.com/weirnet/weir/internal/sys/systest"
 )
 
-// told collects what OnError hears.
-type told []error
-
-func (e *told) onError(_ *UDP, err error) { *e = append(*e, err) }
-
-// count is the number of errors that match.
-func (e told) count(target error) (n int) {
-	for _, err := range e {
-		if errors.Is(err, target) {
-			n++
-		}
-	}
-	return n
-}
-
 // settle runs a loop until what was sent has arrived, and a while longer: in that it must not turn.
 func settle(t *testing.T, l *Loop) {
 	t.Helper()
