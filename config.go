@@ -32,12 +32,14 @@ type Config struct {
 	// StopWhenIdle ends Run when no socket, no timer, no task with work and no queued function is left.
 	StopWhenIdle bool
 
-	// Logger hears of slow callbacks, at most one a second. Nil discards; Stats counts them in any case.
+	// Logger hears of slow callbacks, at most one a second, and once of each fast path that a loop or socket loses:
+	// attributes path (recvmmsg, sendmmsg, gso, ecn) and reason. Nil discards; Stats tells of both in any case.
 	Logger *slog.Logger
 
 	// NoGSO, NoGRO and NoBatches switch off what makes UDP fast: one send for many datagrams of a size
 	// (UDP_SEGMENT), one receive for many (UDP_GRO), and the system calls that move many messages
-	// (recvmmsg, sendmmsg). So does the environment's WEIR_DISABLE, which New reads: a list of gso, gro, mmsg.
+	// (recvmmsg, sendmmsg). So does the environment's WEIR_DISABLE, which New reads: a list of gso, gro, mmsg,
+	// where any other word is an error. NoBatches is of no effect on a Kernel that is given.
 	NoGSO     bool
 	NoGRO     bool
 	NoBatches bool

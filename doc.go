@@ -10,6 +10,7 @@
 //   - Everything belongs to the loop's goroutine, unless its text says "any goroutine". Before Run, that
 //     is the goroutine that called [New].
 //   - What a callback is lent (a datagram and its payload) is valid until it returns.
+//   - Other goroutines reach a loop by Post and PostContext, and a socket by its [Sender].
 //   - Every queue that others fill has a limit with a default. A full one answers [ErrWouldBlock], or drops and
 //     counts. What the program itself arms (timers, next-turn functions, tasks) has none.
 //

@@ -15,7 +15,7 @@ var (
 	ErrClosed = fmt.Errorf("weir: %w", net.ErrClosed)
 
 	// ErrWouldBlock is the answer of a full queue. Nothing was taken. OnDrain tells when to try Send again;
-	// PostContext is a Post that waits.
+	// PostContext and Sender.SendContext wait.
 	ErrWouldBlock = errors.New("weir: would block")
 
 	// ErrUnsupported is the answer of a system that lacks what was asked. It matches [errors.ErrUnsupported].

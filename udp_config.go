@@ -18,9 +18,8 @@ type UDPConfig struct {
 	// which Datagram.Truncated tells. Default: 65,535, all there can be.
 	MaxDatagramBytes int
 
-	// MaxQueuedSends and MaxQueuedSendBytes limit the datagrams that Send has taken and the kernel has not,
-	// and as much again those that a Sender has. Defaults: 1,024 and 4 MiB. An empty queue takes any
-	// datagram.
+	// MaxQueuedSends and MaxQueuedSendBytes limit the datagrams that Send has taken and the kernel has not;
+	// a Sender has up to twice as many more. Defaults: 1,024 and 4 MiB. An empty queue takes any datagram.
 	MaxQueuedSends     int
 	MaxQueuedSendBytes int
 

@@ -40,8 +40,7 @@ func flag(on bool) int {
 
 // SetBroadcast allows sending to broadcast addresses, or forbids it.
 //
-//   - Errors: here and in all that follows: ErrClosed; *OpError that names the option, EINVAL for a value
-//     outside its limits.
+//   - Errors: ErrClosed; *OpError that names the option, EINVAL for a value outside its limits.
 func (u *UDP) SetBroadcast(on bool) error {
 	return u.set("Broadcast", func() error {
 		err := u.loop.kernel.SetOption(u.fd, sys.Broadcast, flag(on))
@@ -53,9 +52,13 @@ func (u *UDP) SetBroadcast(on bool) error {
 }
 
 // SetTTL sets the time to live, over IPv6 the hop limit, of unicast datagrams: 1 to 255.
+//
+//   - Errors: as SetBroadcast.
 func (u *UDP) SetTTL(hops int) error { return u.setInRange("TTL", sock.TTL(), hops, 1, 255) }
 
 // SetTrafficClass sets the byte of that name, over IPv4 TOS: 0 to 255.
+//
+//   - Errors: as SetBroadcast.
 func (u *UDP) SetTrafficClass(class int) error {
 	err := u.setInRange("TrafficClass", sock.TrafficClass(), class, 0, 255)
 	if err == nil {
@@ -65,6 +68,8 @@ func (u *UDP) SetTrafficClass(class int) error {
 }
 
 // SetFragment says what to do with datagrams larger than the path takes.
+//
+//   - Errors: as SetBroadcast.
 func (u *UDP) SetFragment(f Fragmentation) error {
 	return u.set("Fragment", func() error {
 		mode := f.mode()
@@ -77,6 +82,8 @@ func (u *UDP) SetFragment(f Fragmentation) error {
 
 // SetBuffers asks for buffers of the kernel, as UDPConfig does; 0 leaves one as it is. Stats tells what was
 // granted.
+//
+//   - Errors: as SetBroadcast.
 func (u *UDP) SetBuffers(recvBytes, sendBytes int) error {
 	for _, b := range []struct {
 		name         string
@@ -126,12 +133,16 @@ func (u *UDP) PathMTU() (int, error) {
 
 // SetMulticastTTL sets the time to live, over IPv6 the hop limit, of multicast datagrams: 0 (this machine) to
 // 255.
+//
+//   - Errors: as SetBroadcast.
 func (u *UDP) SetMulticastTTL(hops int) error {
 	return u.setInRange("MulticastTTL", sock.MulticastTTL(), hops, 0, 255)
 }
 
 // SetMulticastLoop says whether multicast that is sent comes back to members on this machine. It does so by
 // default.
+//
+//   - Errors: as SetBroadcast.
 func (u *UDP) SetMulticastLoop(on bool) error {
 	return u.set("MulticastLoop", func() error {
 		return sock.MulticastLoop().Set(u.loop.kernel, u.fd, u.family, flag(on))
@@ -139,6 +150,8 @@ func (u *UDP) SetMulticastLoop(on bool) error {
 }
 
 // SetMulticastInterface says where multicast leaves; nil is where the route says.
+//
+//   - Errors: as SetBroadcast.
 func (u *UDP) SetMulticastInterface(i *net.Interface) error {
 	return u.set("MulticastInterface", func() error {
 		return sock.MulticastInterface().Set(u.loop.kernel, u.fd, u.family, indexOf(i))
@@ -153,10 +166,10 @@ func indexOf(i *net.Interface) int {
 }
 
 // Join has the socket hear what is sent to a multicast group, by an interface; nil is the one that the route to
-// the group says. Leave ends it. A socket bound to the wildcard hears what comes to its port for any group that a socket of the
-// machine has joined (ip(7), IP_MULTICAST_ALL); Datagram.Local tells for which.
+// the group says. Leave ends it. A socket bound to the wildcard hears what comes to its port for any group that a
+// socket of the machine has joined (ip(7), IP_MULTICAST_ALL); Datagram.Local tells for which.
 //
-//   - Errors: as the options; EADDRINUSE when it has joined already, ENODEV.
+//   - Errors: as SetBroadcast; EADDRINUSE when it has joined already, ENODEV.
 //   - Source: RFC 3678.
 func (u *UDP) Join(group netip.Addr, i *net.Interface) error {
 	return u.membership("Join", sys.Membership{Group: group, Interface: indexOf(i)}, true)
@@ -164,7 +177,7 @@ func (u *UDP) Join(group netip.Addr, i *net.Interface) error {
 
 // Leave ends what Join began.
 //
-//   - Errors: as the options; EADDRNOTAVAIL when it had not joined.
+//   - Errors: as SetBroadcast; EADDRNOTAVAIL when it had not joined.
 func (u *UDP) Leave(group netip.Addr, i *net.Interface) error {
 	return u.membership("Leave", sys.Membership{Group: group, Interface: indexOf(i)}, false)
 }

@@ -18,15 +18,15 @@ const (
 
 // Send sends b as one datagram to an address, or to the peer of a connected socket when to is the zero
 // AddrPort. b is copied into a queue, which goes to the kernel after the batch of datagrams that is being
-// delivered on this socket, when it holds 64 or 256 KiB, and at the end of the turn; datagrams of a size to one
-// destination count as one, as the kernel gets them as one (GSO). What the kernel refuses then goes to OnError.
+// delivered on this socket, when it holds 64 trains or four of the largest, and at the end of the turn. A train is up
+// to 64 datagrams of a size to one destination, which the kernel gets as one (GSO). What it refuses then goes to
+// OnError.
 // Other goroutines send by Sender.
 //
-//   - Errors: ErrWouldBlock when the queue is full (OnDrain follows), ErrClosed, also when a Stop
-//     only waits for the queue, else *OpError for a
-//     datagram that cannot be sent as asked: EMSGSIZE, EDESTADDRREQ (no peer and no address), EISCONN (both),
-//     EAFNOSUPPORT (an IPv6 address on an IPv4 socket), EINVAL (port 0, or a zone
-//     that is not a number), EACCES (broadcast to 255.255.255.255 not allowed).
+//   - Errors: ErrWouldBlock when the queue is full (OnDrain follows), ErrClosed, also when a Stop only waits for
+//     the queue, else *OpError for a datagram that cannot be sent as asked: EMSGSIZE, EDESTADDRREQ (no peer and no
+//     address), EISCONN (both), EAFNOSUPPORT (an IPv6 address on an IPv4 socket), EINVAL (port 0, or a zone that is
+//     not a number), EACCES (broadcast to 255.255.255.255 not allowed).
 func (u *UDP) Send(b []byte, to netip.AddrPort) error {
 	return u.send(b, to, nil)
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // AdoptUDP takes over a socket that somebody else opened, by a duplicate of its descriptor: fd is borrowed, and
-// stays the caller's to close. Of cfg, what can be told to an open socket is told to it, and the rest has to be
-// as it is. The socket is taken to be read by others, too, and so by one datagram a call, until Sole says
+// stays the caller's to close. Of cfg, what can be told to an open socket is told to it, also if an error follows, and
+// the rest has to be as it is; GRO is left as it is, too. The socket is taken to be read by others, too, and so by one datagram a call, until Sole says
 // otherwise; UDPConfig.Sole says so at once.
 //
 //   - Errors: *OpError: ENOTSOCK, EAFNOSUPPORT (not an internet socket), EPROTOTYPE (not UDP), EEXIST (the
-//     loop has the socket already, by whatever descriptor), ErrUnsupported.
+//     loop has the socket already, by whatever descriptor), EBADF, ErrClosed, ErrUnsupported.
 //   - Platforms: Linux.
 func (l *Loop) AdoptUDP(fd int, cfg UDPConfig, h UDPHandler) (*UDP, error) {
 	fail := func(err error) (*UDP, error) {

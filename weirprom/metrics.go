@@ -50,6 +50,8 @@ var metrics = []metric{
 		func(s *weir.Stats) uint64 { return s.UDP.ReceiveErrors }),
 	counter("udp_datagrams_injected_total", "Datagrams given by Inject.",
 		func(s *weir.Stats) uint64 { return s.UDP.Injected }),
+	counter("udp_datagrams_exported_total", "Datagrams received, but handed over by Export.",
+		func(s *weir.Stats) uint64 { return s.UDP.Exported }),
 	counter("udp_bound_stops_total", "Visits of a socket that ended because its share was used up.",
 		func(s *weir.Stats) uint64 { return s.UDP.BoundStops }),
 	counter("udp_datagrams_truncated_total", "Datagrams longer than UDPConfig.MaxDatagramBytes.",

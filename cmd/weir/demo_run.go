@@ -80,7 +80,7 @@ func newReceiver(cfg demoConfig, b weir.Bound) (*receiver, error) {
 	}
 	r := &receiver{loop: loop, handler: cfg.handler, work: cfg.work, started: make(chan struct{})}
 	local := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
-	r.socket, err = loop.ListenUDP(local, weir.UDPConfig{}, weir.UDPHandler{OnDatagram: r.onDatagram})
+	r.socket, err = loop.ListenUDP(local, weir.UDPConfig{NoGRO: true}, weir.UDPHandler{OnDatagram: r.onDatagram})
 	if err != nil {
 		_ = loop.Close()
 		return nil, err

@@ -27,7 +27,9 @@ func (s *real) Describe(fd int) (Description, error) {
 	if kind == unix.SOCK_DGRAM && protocol == unix.IPPROTO_UDP {
 		d.Kind = UDP
 	}
-	d.Cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	if d.Cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE); err == unix.ENOPROTOOPT {
+		err = nil // before Linux 4.12
+	}
 	return d, err
 }
 

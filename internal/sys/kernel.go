@@ -189,7 +189,7 @@ type Membership struct {
 type Description struct {
 	Family Family
 	Kind   Kind
-	Cookie uint64 // SO_COOKIE: the same for all descriptors of a socket, and for no other socket
+	Cookie uint64 // SO_COOKIE: the same for all descriptors of a socket, and for no other socket; 0: not told
 }
 
 // MemInfo is what the kernel says of a socket's memory, in bytes as the kernel charges them.
