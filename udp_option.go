@@ -117,14 +117,10 @@ func (u *UDP) PathMTU() (int, error) {
 	if u.fd < 0 {
 		return 0, ErrClosed
 	}
-	if !u.peer.IsValid() {
-		return 0, u.opError("get", netip.AddrPort{}, &sock.Error{Step: "PathMTU", Err: syscall.ENOTCONN})
+	n, err := 0, error(syscall.ENOTCONN)
+	if u.peer.IsValid() {
+		n, err = u.pathMTU()
 	}
-	option := sys.PathMTU6
-	if u.peer.Addr().Is4() {
-		option = sys.PathMTU
-	}
-	n, err := u.loop.kernel.GetOption(u.fd, option)
 	if err != nil {
 		return 0, u.opError("get", netip.AddrPort{}, &sock.Error{Step: "PathMTU", Err: err})
 	}

@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"net/netip"
 	"syscall"
 
 	"github.com/weirnet/weir/internal/sock"
@@ -148,18 +147,11 @@ func (u *UDP) clearFailure() {
 	}
 }
 
-// mtu is the largest packet that a path takes, as far as the kernel knows; 0 where it does not tell.
-func (u *UDP) mtu(peer netip.Addr) int {
-	if !u.peer.IsValid() {
-		return 0
+// pathMTU asks for the largest packet that the path to the peer takes.
+func (u *UDP) pathMTU() (int, error) {
+	option := sys.PathMTU6
+	if u.peer.Addr().Is4() {
+		option = sys.PathMTU
 	}
-	option := sys.PathMTU
-	if !peer.Is4() {
-		option = sys.PathMTU6
-	}
-	n, err := u.loop.kernel.GetOption(u.fd, option)
-	if err != nil {
-		return 0
-	}
-	return n
+	return u.loop.kernel.GetOption(u.fd, option)
 }

@@ -267,7 +267,11 @@ func (u *UDP) lostSend(t *batch.Train, err error) {
 		to = u.peer
 	}
 	if err == syscall.EMSGSIZE {
-		err = &SizeError{Bytes: len(t.First()), MTU: u.mtu(to.Addr())}
+		mtu := 0
+		if u.peer.IsValid() {
+			mtu, _ = u.pathMTU() // 0 where the kernel does not tell
+		}
+		err = &SizeError{Bytes: len(t.First()), MTU: mtu}
 	}
 	u.deferError(u.opError("send", to, err))
 }
