@@ -47,8 +47,8 @@
 //	*OpError{Op: "receive"}    the kernel had an error for the socket
 //	*ICMPError                 the network said so of what was sent (UDPConfig.Reports)
 //
-// A socket that is adopted ([Loop.AdoptUDP]) or exported ([UDP.Export]) takes one datagram a call, so that it
-// takes nothing away from the others that read it, until [UDP.Sole].
+// A socket that is adopted ([Loop.AdoptUDP]) or exported ([UDP.Export]) takes one datagram a call (with GRO:
+// one train), so that it takes nothing away from the others that read it, until [UDP.Sole].
 //
 // # Limits
 //

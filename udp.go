@@ -45,20 +45,21 @@ type UDP struct {
 	left      int // while stopping: messages that may have been queued when it began
 
 	// Receiving.
-	paused   bool
-	resting  bool          // receives keep failing, or find nothing
-	rested   *Timer        // that timer, or the last; nil before the first
-	outside  bool          // of the poller while resting: errors cannot be masked
-	failures int           // of receives in a row
-	failedAt time.Duration // the last of them
-	empty    int           // receives in a row that found nothing
-	readable bool          // the poller saw something to receive
-	failed   bool          // the poller saw an error that nothing has taken yet
-	hungUp   bool          // the poller saw both directions ended
-	cost     costEstimate
-	kept     batch.Queue   // received before, and not delivered: a visit ended inside a batch
-	lent     bool          // the first of them is being delivered
-	batch    []sys.Message // what was received last and is not delivered, in the loop's slots
+	paused     bool
+	resting    bool          // receives keep failing, or find nothing
+	rested     *Timer        // that timer, or the last; nil before the first
+	outside    bool          // of the poller while resting: errors cannot be masked
+	failures   int           // of receives in a row
+	failedAt   time.Duration // the last of them
+	empty      int           // receives in a row that found nothing
+	readable   bool          // the poller saw something to receive
+	emptyDrops uint32        // of the kernel, when the socket was last found so
+	failed     bool          // the poller saw an error that nothing has taken yet
+	hungUp     bool          // the poller saw both directions ended
+	cost       costEstimate
+	kept       batch.Queue   // received before, and not delivered: a visit ended inside a batch
+	lent       bool          // the first of them is being delivered
+	batch      []sys.Message // what was received last and is not delivered, in the loop's slots
 
 	// Sending.
 	sends   batch.Queue

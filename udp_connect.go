@@ -32,6 +32,9 @@ func (u *UDP) Connect(peer netip.AddrPort) error {
 func (u *UDP) Disconnect() error {
 	port := u.local.Port()
 	err := u.connect(netip.AddrPort{})
+	if err == nil {
+		err = u.learnLocal() // an unknown port may be another one
+	}
 	if err == nil && u.local.Port() != port {
 		err = u.keepPort(port)
 	}
@@ -74,9 +77,9 @@ func (u *UDP) addressQueued() {
 		return
 	}
 	peer, _ := sock.ForFamily(u.peer, u.family) // it was the socket's peer, so it has an address there
-	for i := range u.sends.Len() {
-		if d := u.sends.At(i); !d.Addr.IsValid() {
-			d.Addr = peer
+	for i := range u.sends.Trains() {
+		if t := u.sends.At(i); !t.Addr.IsValid() {
+			t.Addr = peer
 		}
 	}
 }

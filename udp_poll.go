@@ -25,8 +25,8 @@ func (u *UDP) ready(r poll.Ready) {
 			return
 		case u.reports.on:
 			u.loop.ring.Ready(u.source) // a paused socket takes reports, too: they cannot be masked
-		case u.paused:
-			u.clearFailure() // nor can this, and a paused socket receives nothing that would clear it
+		case u.paused, u.stopping == drainingSends:
+			u.clearFailure() // nor can this, and who receives nothing has nothing that would clear it
 			return
 		}
 	}

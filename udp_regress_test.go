@@ -63,6 +63,9 @@ func TestUDPLogThatSends(t *testing.T) {
 			got := 0
 			to := mustListen(t, l, loopback4, UDPConfig{RecvBufferBytes: 1 << 20}, UDPHandler{OnDatagram: func(*UDP, *Datagram) { got++ }})
 			u := mustListen(t, l, loopback4, UDPConfig{}, UDPHandler{})
+			if name == "gso" {
+				needGSO(t, u)
+			}
 			for i := range 21 {
 				if err := u.SendWith(make([]byte, 30-i/3), to.LocalAddr(), o); err != nil {
 					t.Fatal(err)
@@ -307,4 +310,67 @@ func TestUDPInjectTooLarge(t *testing.T) {
 	if err := u.Inject(&Datagram{Payload: make([]byte, slotBytes)}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestUDPReplyAfterConnect: a datagram of before a Connect is not answered to the new peer.
+func TestUDPReplyAfterConnect(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, k *Kernel) {
+		l := newLoop(t, Config{Kernel: k, Bound: Unbounded()})
+		heard := map[string]string{}
+		hear := func(name string) *UDP {
+			return listen(t, l, Bound{}, func(_ *UDP, d *Datagram) { heard[name] += string(d.Payload) })
+		}
+		x, y := hear("x"), hear("y")
+		server := listen(t, l, Bound{}, func(u *UDP, d *Datagram) {
+			if d.Source == y.LocalAddr() {
+				if err := u.Connect(y.LocalAddr()); err != nil {
+					t.Error(err)
+				}
+			}
+			err := u.Reply(d, d.Payload)
+			if d.Source == x.LocalAddr() {
+				wantOpError(t, err, "send", syscall.EISCONN)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+		mustSend(t, y, "for y", server.LocalAddr())
+		y.flush()
+		mustSend(t, x, "for x", server.LocalAddr())
+		x.flush()
+		later(l, func() { _ = l.Close() })
+		run(t, l)
+		if heard["x"] != "" || heard["y"] != "for y" {
+			t.Errorf("heard %q", heard)
+		}
+	})
+}
+
+// TestUDPErrorWhileStopping: an error that comes while a stopping socket waits for its sends makes nothing spin.
+func TestUDPErrorWhileStopping(t *testing.T) {
+	inBubble(t, func(t *testing.T, net *memsys.Net) {
+		l := newLoop(t, Config{Kernel: NewKernel(net.Backend())})
+		dead := deadPort(t, l, "127.0.0.1")
+		u := mustDial(t, l, loopback4, dead, UDPConfig{}, UDPHandler{})
+		block := func(on bool) {
+			if err := net.BlockSends(u.fd, on); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustSend(t, u, "nobody", netip.AddrPort{})
+		l.AfterFunc(0, func() {
+			block(true)
+			mustSend(t, u, "waits", netip.AddrPort{})
+			l.Stop(-1)
+		})
+		turns := uint64(0)
+		l.AfterFunc(time.Millisecond, func() { turns = l.Turn() })
+		l.AfterFunc(20*time.Millisecond, func() {
+			if n := l.Turn() - turns; n > 5 {
+				t.Errorf("%d turns while it waits", n)
+			}
+			block(false)
+		})
+		run(t, l)
+	})
 }

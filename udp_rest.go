@@ -71,8 +71,12 @@ func (u *UDP) receivingFails(longest time.Duration) (more bool) {
 	return false
 }
 
-// emptyBeforeRest is how often in a row a socket may be found readable and empty before it rests.
-const emptyBeforeRest = 64
+// emptyBeforeRest is how often in a row a socket may be found readable and empty before it rests, and again before it
+// rests twice as long.
+const (
+	emptyBeforeRest  = 64
+	longestEmptyRest = 160 * time.Millisecond
+)
 
 // foundEmpty counts receives that find nothing where the poller saw something. A datagram with a wrong checksum is
 // such a thing, and who shares a socket may come too late. But one that somebody who has it, too, has shut down
@@ -83,10 +87,19 @@ func (u *UDP) foundEmpty() {
 	}
 	u.readable = false
 	u.empty++
-	if u.empty >= emptyBeforeRest && u.stopping == notStopping {
-		u.empty = 0
-		u.rest(shortestRest)
+	if u.empty%emptyBeforeRest != 0 || u.stopping != notStopping || u.kernelDropsSome() {
+		return
 	}
+	u.rest(min(shortestRest<<(u.empty/emptyBeforeRest-1), longestEmptyRest))
+}
+
+// kernelDropsSome tells that the kernel has dropped datagrams since it was last asked: those with a wrong checksum
+// it takes out of the socket when they are to be received.
+func (u *UDP) kernelDropsSome() bool {
+	info, err := u.loop.kernel.MemInfo(u.fd)
+	before := u.emptyDrops
+	u.emptyDrops = info.Drops
+	return err == nil && info.Drops != before
 }
 
 // rest receives nothing for a time.

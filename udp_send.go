@@ -83,10 +83,10 @@ func (u *UDP) Reply(d *Datagram, b []byte) error { return u.ReplyWith(d, b, Send
 
 // ReplyWith is Reply with options. A Local that they name goes before that of d.
 //
-//   - Errors: as SendWith.
+//   - Errors: as SendWith; EISCONN where the socket was connected to another peer since d was sent.
 func (u *UDP) ReplyWith(d *Datagram, b []byte, o SendOptions) error {
 	to := d.Source
-	if u.peer.IsValid() {
+	if to == u.peer {
 		to = netip.AddrPort{}
 	}
 	if !o.Local.IsValid() && canBeSource(d.Local) && !d.notOwn {
@@ -278,7 +278,7 @@ func (u *UDP) lostSend(t *batch.Train, err error) {
 
 // retrySend runs before a datagram is tried again that got what may be an earlier one's error: as long as the
 // error queue holds a report, the kernel may answer that to the next call, too.
-func (u *UDP) retrySend() { u.drainQueue() }
+func (u *UDP) retrySend() (taken int) { return u.drainQueue() }
 
 // staleSend hears of an error that was an earlier datagram's. The error queue has said more of it, where there
 // is one.
@@ -292,7 +292,6 @@ func (u *UDP) staleSend(err error) {
 // noSegments hears that datagrams pass to a destination singly which did not pass as a train.
 func (u *UDP) noSegments(t *batch.Train, err error) {
 	u.paths.Blame(t.Addr.Addr(), int(t.Control.Segment), batch.DeviceCannot(err))
-	u.segment = !u.paths.Off()
 	if !u.told.gso {
 		u.told.gso = true
 		u.loop.fast.lost("gso", err, u.name())

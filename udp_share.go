@@ -168,18 +168,21 @@ func (u *UDP) takeAhead() (ahead []Datagram) {
 	return ahead
 }
 
+// mostAhead is more than one Export gives: a batch of trains, and what was kept of another.
+const mostAhead = 2 * recvSlots * 64
+
 // Inject has a datagram delivered as if the socket had received it now: one that was read ahead before the
 // socket was handed over. It is copied.
 //
-//   - Errors: ErrClosed; ErrWouldBlock when as many datagrams or bytes wait as a socket may have queued to send;
-//     *OpError: EMSGSIZE above 65,535 bytes.
+//   - Errors: ErrClosed; ErrWouldBlock when 4,096 datagrams wait, or as many bytes as a socket may have queued
+//     to send; *OpError: EMSGSIZE above 65,535 bytes.
 func (u *UDP) Inject(d *Datagram) error {
 	switch {
 	case u.fd < 0:
 		return ErrClosed
 	case len(d.Payload) > slotBytes:
 		return u.opError("inject", netip.AddrPort{}, syscall.EMSGSIZE)
-	case u.kept.Len() >= u.limits.sends, u.kept.Len() > 0 && u.kept.Bytes()+len(d.Payload) > u.limits.sendBytes:
+	case u.kept.Len() >= max(u.limits.sends, mostAhead), u.kept.Len() > 0 && u.kept.Bytes()+len(d.Payload) > u.limits.sendBytes:
 		return ErrWouldBlock
 	}
 	m := sys.Message{Buf: d.Payload, Addr: d.Source, Control: sys.Control{

@@ -221,7 +221,7 @@ func TestUDPInject(t *testing.T) {
 			Local: netip.MustParseAddr("192.0.2.2"), Interface: 7, ECN: CE,
 		}
 		var got []Datagram
-		u := mustListen(t, l, loopback4, UDPConfig{MaxQueuedSends: 3}, UDPHandler{OnDatagram: func(_ *UDP, d *Datagram) {
+		u := mustListen(t, l, loopback4, UDPConfig{MaxQueuedSendBytes: 24}, UDPHandler{OnDatagram: func(_ *UDP, d *Datagram) {
 			c := *d
 			c.Payload = append([]byte(nil), d.Payload...)
 			if got = append(got, c); len(got) == 4 {

@@ -6,7 +6,6 @@ import "net/netip"
 // none.
 type Paths struct {
 	largest map[netip.Addr]int // segments that pass, in bytes; 0: none do
-	off     bool               // for all: more than maxPaths are known not to take them
 }
 
 const maxPaths = 1024
@@ -16,9 +15,6 @@ const NoLimit = maxTrainBytes
 
 // Largest is the largest segment for a destination.
 func (p *Paths) Largest(to netip.Addr) int {
-	if p.off {
-		return 0
-	}
 	if len(p.largest) > 0 {
 		if n, known := p.largest[to]; known {
 			return n
@@ -28,11 +24,9 @@ func (p *Paths) Largest(to netip.Addr) int {
 }
 
 // Blame notes that segments of that size did not pass where single datagrams did. all says that it would be so
-// with any size.
+// with any size. Of more than maxPaths destinations one is forgotten, whichever: to learn it again costs one
+// refused train, and nobody can have it switched off for others.
 func (p *Paths) Blame(to netip.Addr, segment int, all bool) {
-	if p.off {
-		return
-	}
 	if p.largest == nil {
 		p.largest = make(map[netip.Addr]int)
 	}
@@ -40,11 +34,12 @@ func (p *Paths) Blame(to netip.Addr, segment int, all bool) {
 	if all {
 		n = 0
 	}
-	p.largest[to] = min(n, p.Largest(to))
-	if len(p.largest) > maxPaths {
-		p.largest, p.off = nil, true
+	n = min(n, p.Largest(to))
+	if _, known := p.largest[to]; !known && len(p.largest) == maxPaths {
+		for other := range p.largest {
+			delete(p.largest, other)
+			break
+		}
 	}
+	p.largest[to] = n
 }
-
-// Off tells that nothing is segmented any more, whatever its destination.
-func (p *Paths) Off() bool { return p.off }

@@ -29,13 +29,9 @@ func TestPathsBlame(t *testing.T) {
 	p.Blame(ipOf(2), 1400, false)
 	want(2, 0)
 	want(1, 1299)
-	if p.Off() {
-		t.Error("off because of two destinations")
-	}
 }
 
-// TestPathsAreBounded: where too many destinations do not take segments, none gets any, and what is known of
-// each needs not be kept.
+// TestPathsAreBounded: of too many destinations some are forgotten, and no other is any worse for it.
 func TestPathsAreBounded(t *testing.T) {
 	t.Parallel()
 	var p Paths
@@ -43,16 +39,14 @@ func TestPathsAreBounded(t *testing.T) {
 		p.Blame(ipOf(i), 1200, false)
 		p.Blame(ipOf(i), 1200, true)
 	}
-	if p.Off() || p.Largest(ipOf(maxPaths)) != NoLimit || p.Largest(ipOf(7)) != 0 {
-		t.Errorf("%d destinations: off %v", maxPaths, p.Off())
+	if p.Largest(ipOf(maxPaths)) != NoLimit || p.Largest(ipOf(7)) != 0 || len(p.largest) != maxPaths {
+		t.Errorf("%d destinations: %d remembered", maxPaths, len(p.largest))
 	}
 	for i := range 10 {
 		p.Blame(ipOf(maxPaths+i), 1200, false)
-		if !p.Off() || p.Largest(ipOf(maxPaths+i)) != 0 || p.Largest(ipOf(9999)) != 0 {
-			t.Errorf("%d destinations: off %v", maxPaths+i+1, p.Off())
+		if p.Largest(ipOf(maxPaths+i)) != 1199 || p.Largest(ipOf(9999)) != NoLimit || len(p.largest) != maxPaths {
+			t.Errorf("%d destinations: %d remembered", maxPaths+i+1, len(p.largest))
 		}
-	}
-	if len(p.largest) > 0 {
-		t.Errorf("%d destinations are remembered of which all is known", len(p.largest))
+		p.Blame(ipOf(maxPaths+i), 1200, false) // one that is known forgets nobody
 	}
 }

@@ -32,8 +32,8 @@ type Hooks struct {
 	Lost func(*Train, error)
 
 	// Retry is called before a datagram is tried again whose first try was answered by what may be the
-	// error of an earlier one: it is the moment to empty the error queue.
-	Retry func()
+	// error of an earlier one: it is the moment to empty the error queue. It returns how many reports were there.
+	Retry func() (reports int)
 
 	// Stale hears of an error that was an earlier datagram's. Nothing is gone now.
 	Stale func(error)
@@ -102,11 +102,16 @@ func (f *flush) singles() int {
 	return n
 }
 
+// maxTries is how often a datagram is tried at most that is answered by the errors of others.
+const maxTries = 8
+
 // pass sends the first n messages of the batch, which are those at the head of the queue, and tells whether
 // the flush is to go on. It ends early, with f.refused set, before a train that may pass datagram by datagram.
 func (f *flush) pass(n int) bool {
 	var (
 		stale error // what the first try at the next message was answered
+		again bool  // what it is answered now is its own
+		tries int
 		bare  error // what it was answered when it still had its traffic class
 	)
 	for from := 0; from < n; {
@@ -115,18 +120,19 @@ func (f *flush) pass(n int) bool {
 		m := &f.b.Msgs[from]
 		class := Class(0)
 		if err != nil {
-			class = SendClass(err, Try{Again: stale != nil, Offloaded: m.Control.Segment > 0 || m.Control.HasTrafficClass})
+			class = SendClass(err, Try{Again: again, Offloaded: m.Control.Segment > 0 || m.Control.HasTrafficClass})
 			f.Answers[class]++
 		}
 		if class == Stale {
-			stale = err
-			f.hooks.Retry()
+			// While reports come in, the next answer may be that of another.
+			tries++
+			stale, again = err, f.hooks.Retry() == 0 || tries == maxTries
 			continue
 		}
 		if stale != nil && err != stale {
 			f.hooks.Stale(stale)
 		}
-		stale = nil
+		stale, again, tries = nil, false, 0
 		switch class {
 		case 0:
 			if bare != nil {

@@ -138,7 +138,7 @@ func (k *scripted) hooks() *Hooks {
 	}
 	return &Hooks{
 		Lost:           about("lost:"),
-		Retry:          func() { k.log = append(k.log, "retry") },
+		Retry:          func() int { k.log = append(k.log, "retry"); return 0 },
 		Stale:          func(err error) { k.log = append(k.log, "stale: "+errnoNames[err]) },
 		NoSegments:     about("no segments:"),
 		NoTrafficClass: about("no traffic class:"),
@@ -589,7 +589,7 @@ func TestFlushModel(t *testing.T) {
 				failed[class] += len(numbers)
 				answers[class]++
 			},
-			Retry: func() { answers[Stale]++ },
+			Retry: func() int { answers[Stale]++; return 0 },
 			Stale: func(err error) {
 				if err != syscall.ECONNREFUSED {
 					t.Fatalf("%v was stale", err)
@@ -718,4 +718,47 @@ func BenchmarkPushFlush(b *testing.B) {
 			b.Fatalf("%+v", s)
 		}
 	}
+}
+
+// TestFlushWhileReportsComeIn: as long as the error queue has reports, the next answer may be another's; but no
+// datagram is tried for ever.
+func TestFlushWhileReportsComeIn(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		stale, reports int // answers before the datagram's turn comes, and how often the queue has something
+		lost           bool
+	}{
+		{1, 0, false}, {2, 0, true}, {3, 2, false}, {3, 5, false}, {4, 2, true}, {maxTries, maxTries, false}, {maxTries + 1, 100, true},
+	} {
+		var pool Pool
+		q := NewQueue(&pool)
+		q.Push(&sys.Message{Buf: []byte("x"), Addr: addrOf(1)})
+		k := staleKernel(row.stale)
+		reports, lost := row.reports, false
+		s := Flush(&k, 7, sys.NewSendBatch(1), &q, &Hooks{
+			Lost:  func(*Train, error) { lost = true },
+			Stale: func(error) {},
+			Retry: func() int {
+				if reports == 0 {
+					return 0
+				}
+				reports--
+				return 1
+			},
+		})
+		if lost != row.lost || s.Datagrams+s.Refused() != 1 || q.Len() != 0 {
+			t.Errorf("%+v: lost %v, %+v", row, lost, s)
+		}
+	}
+}
+
+// staleKernel answers that many sends with the errors of others.
+type staleKernel int
+
+func (k *staleKernel) Send(_ int, _ *sys.SendBatch, from, to int) (int, error) {
+	if *k > 0 {
+		*k--
+		return 0, syscall.ECONNREFUSED
+	}
+	return to - from, nil
 }

@@ -27,10 +27,10 @@ func (s *real) Describe(fd int) (Description, error) {
 	if kind == unix.SOCK_DGRAM && protocol == unix.IPPROTO_UDP {
 		d.Kind = UDP
 	}
-	if d.Cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE); err == unix.ENOPROTOOPT {
-		err = nil // before Linux 4.12
+	if cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE); err == nil {
+		d.Cookie = cookie // Linux 4.12; what refuses it, does without
 	}
-	return d, err
+	return d, nil
 }
 
 func (s *real) Duplicate(fd int) (int, error) {
