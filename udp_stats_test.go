@@ -89,8 +89,12 @@ func TestUDPShareSavesACall(t *testing.T) {
 		})
 		sendNow(t, listen(t, l, Bound{}, nil), u.LocalAddr(), 1)
 		run(t, l)
-		if s := u.Stats(); s.ReceiveCalls != 1 || s.BoundStops != 0 {
-			t.Errorf("%d receive calls, %d bound stops; want 1, 0", s.ReceiveCalls, s.BoundStops)
+		want := uint64(1)
+		if l.fast.single {
+			want = 2 // single calls have to see the EAGAIN, as an error may be behind the datagram
+		}
+		if s := u.Stats(); s.ReceiveCalls != want || s.BoundStops != 0 {
+			t.Errorf("%d receive calls, %d bound stops; want %d, 0", s.ReceiveCalls, s.BoundStops, want)
 		}
 	})
 }
