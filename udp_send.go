@@ -50,7 +50,8 @@ func (u *UDP) send(b []byte, to netip.AddrPort, o *SendOptions) error {
 	if u.fd < 0 || u.stopping == drainingSends {
 		return ErrClosed
 	}
-	m := sys.Message{Buf: b, Addr: to}
+	var m sys.Message // filled in place: a literal is built beside it, and copied
+	m.Buf, m.Addr = b, to
 	if err := u.prepare(&m, o); err != nil {
 		return u.opError("send", to, err)
 	}
