@@ -67,8 +67,8 @@ func TestUDPStaleForEver(t *testing.T) {
 				t.Fatal(err)
 			}
 			run(t, l)
-			// A visit makes two. The first eight visits come at once, the other 27 after 10 ms and then 20 each.
-			if want := 10*time.Millisecond + 27*20*time.Millisecond; got != want {
+			// A visit makes two. The first eight visits come at once, the other 28 after 10 ms, 20 ms, and then 40 each.
+			if want := 3*shortestRest + 26*longestStaleRest; got != want {
 				t.Errorf("%s: the datagram came after %v, want %v", errno, got, want)
 			}
 			if waits := n.Calls().WaitNow + n.Calls().WaitBlocking; waits > 4*71 {

@@ -48,7 +48,7 @@ const (
 
 	// What ICMP makes may be many reports of a peer that is about to come back. A filter that answers the same
 	// errno to every call has to be survived, too.
-	longestStaleRest = 20 * time.Millisecond
+	longestStaleRest = 40 * time.Millisecond
 )
 
 // receivingFails counts receives that fail. What is queued stays readable, so the poller would offer it again at
