@@ -263,3 +263,29 @@ func TestUDPMulticastLoop(t *testing.T) {
 		})
 	}
 }
+
+// TestUDPFirewallLimit: a firewall that lets some datagrams pass answers EPERM to a batch and not to the single call
+// that follows. That is no reason to send no more batches.
+func TestUDPFirewallLimit(t *testing.T) {
+	if !systest.InNamespace(t) {
+		return
+	}
+	l := newLoop(t, Config{NoGSO: true})
+	got := 0
+	peer := listen(t, l, Bound{}, func(*UDP, *Datagram) { got++ })
+	systest.Configure(t, "nft add table inet t", "nft add chain inet t out { type filter hook output priority 0 ; }",
+		fmt.Sprintf("nft add rule inet t out udp dport %d numgen inc mod 2 == 0 drop", peer.LocalAddr().Port()))
+	u := listen(t, l, Bound{}, nil)
+	const count = 100
+	for range count {
+		mustSend(t, u, "x", peer.LocalAddr())
+		u.flush()
+	}
+	settle(t, l)
+	if s := u.Stats(); got == 0 || s.Sent != uint64(got) || s.Sent+s.SendErrors.Lost != count {
+		t.Errorf("got %d, sent %d, %+v", got, s.Sent, s.SendErrors)
+	}
+	if _, send := l.kernel.Unbatched(); send != nil && !l.cfg.NoBatches {
+		t.Errorf("sends are not batched any more: %v", send)
+	}
+}

@@ -374,3 +374,30 @@ func TestUDPErrorWhileStopping(t *testing.T) {
 		run(t, l)
 	})
 }
+
+// TestUDPBadChecksumsDoNotRest: datagrams with a wrong checksum make a socket readable, and are dropped when they are
+// to be received. Who sends them has it rest for nobody; what the kernel says nothing of does.
+func TestUDPBadChecksumsDoNotRest(t *testing.T) {
+	inBubble(t, func(t *testing.T, net *memsys.Net) {
+		l := loopIn(t, net, Config{})
+		u := mustListen(t, l, loopback4, UDPConfig{RecvBufferBytes: 1}, UDPHandler{})
+		from := listen(t, l, Bound{}, nil)
+		for range 3 {
+			sendNow(t, from, u.LocalAddr(), 10) // of which some are dropped
+			for range emptyBeforeRest {
+				u.readable = true
+				u.foundEmpty()
+			}
+			if u.resting {
+				t.Fatal("it rests, though the kernel drops what comes")
+			}
+		}
+		for range emptyBeforeRest {
+			u.readable = true
+			u.foundEmpty()
+		}
+		if !u.resting {
+			t.Error("it does not rest, though nothing comes")
+		}
+	})
+}
