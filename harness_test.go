@@ -16,7 +16,8 @@ import (
 	"github.com/weirnet/weir/internal/sys/systest"
 )
 
-// TestMain runs another program where a test asks for one by the environment. It fails a run that leaves a goroutine or an open descriptor behind.
+// TestMain runs another program where a test asks for one by the environment. It fails a run that leaves a goroutine
+// or an open descriptor behind.
 func TestMain(m *testing.M) {
 	if err := systest.RefuseIfAsked(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

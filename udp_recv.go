@@ -102,7 +102,8 @@ func (u *UDP) receiving() bool {
 
 // drainedBy tells whether a batch showed that the socket is empty. Under Share a short one is enough: what
 // comes later makes the socket ready again, and a receive that would only answer EAGAIN is saved. Where receives
-// are single calls, an error may be behind it of which the poller does not know. The other bounds go on to the EAGAIN, as the loops do that they stand for.
+// are single calls, an error may be behind it of which the poller does not know. The other bounds go on to the
+// EAGAIN, as the loops do that they stand for.
 func (u *UDP) drainedBy(got, asked int) bool {
 	short := got < asked && u.limits.bound.kind == boundShare && !u.loop.fast.single
 	if u.stopping == drainingReceives {

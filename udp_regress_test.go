@@ -56,7 +56,7 @@ func TestUDPLogThatSends(t *testing.T) {
 					_ = other.Send(make([]byte, 10+i%3), sink.LocalAddr())
 				}
 			}})
-			cfg := Config{Kernel: NewKernel(memsys.New().Backend()), Logger: log, Faults: plan(t, "send#1=EINVAL")}
+			cfg := Config{Kernel: NewKernel(memsys.New().Backend()), Logger: log, SlowCallback: -1, Faults: plan(t, "send#1=EINVAL")}
 			l := newLoop(t, cfg)
 			sink = mustListen(t, l, loopback4, UDPConfig{RecvBufferBytes: 1 << 20}, UDPHandler{})
 			other = mustListen(t, l, loopback4, UDPConfig{}, UDPHandler{})

@@ -101,7 +101,7 @@ func (u *UDP) learnReport(r *sys.Report) {
 // error queue that says more of it.
 func (u *UDP) takeError(err error) {
 	u.failed = false
-	if u.drainQueue() > 0 && u.reports.on {
+	if u.drainQueue() > 0 {
 		return
 	}
 	u.report(err)

@@ -20,8 +20,7 @@ const (
 // AddrPort. b is copied into a queue, which goes to the kernel after the batch of datagrams that is being
 // delivered on this socket, when it holds 64 trains or four of the largest, and at the end of the turn. A train is up
 // to 64 datagrams of a size to one destination, which the kernel gets as one (GSO). What it refuses then goes to
-// OnError.
-// Other goroutines send by Sender.
+// OnError. Other goroutines send by Sender.
 //
 //   - Errors: ErrWouldBlock when the queue is full (OnDrain follows), ErrClosed, also when a Stop only waits for
 //     the queue, else *OpError for a datagram that cannot be sent as asked: EMSGSIZE, EDESTADDRREQ (no peer and no

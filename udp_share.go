@@ -13,8 +13,8 @@ import (
 
 // AdoptUDP takes over a socket that somebody else opened, by a duplicate of its descriptor: fd is borrowed, and
 // stays the caller's to close. Of cfg, what can be told to an open socket is told to it, also if an error follows, and
-// the rest has to be as it is; GRO is left as it is, too. The socket is taken to be read by others, too, and so by one datagram a call, until Sole says
-// otherwise; UDPConfig.Sole says so at once.
+// the rest has to be as it is; GRO is left as it is, too. The socket is taken to be read by others, and so it takes one
+// datagram a call, until Sole says otherwise; UDPConfig.Sole says so at once.
 //
 //   - Errors: *OpError: ENOTSOCK, EAFNOSUPPORT (not an internet socket), EPROTOTYPE (not UDP), EEXIST (the
 //     loop has the socket already, by whatever descriptor), EBADF, ErrClosed, ErrUnsupported.
