@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"time"
 )
 
 // ErrUnsupported is the answer of a kernel that lacks the operation. It matches [errors.ErrUnsupported].
@@ -23,19 +25,25 @@ var ErrUnsupported = fmt.Errorf("not supported by this kernel: %w", errors.ErrUn
 type Kernel interface {
 	Setup
 	Datagram
+	Stream
+	Unix
 	Options
 }
 
 // Setup makes, names and ends descriptors.
 type Setup interface {
 	// Socket makes a non-blocking, close-on-exec socket.
+	//
+	//   - Errors: EPROTONOSUPPORT for a kind that the family has not.
 	Socket(f Family, k Kind) (fd int, err error)
 
 	// Bind gives the socket its local address; port 0 lets the kernel choose. An IPv4-mapped address
 	// binds an IPv6 socket to that IPv4 address.
 	Bind(fd int, addr netip.AddrPort) error
 
-	// Connect sets the default peer and the filter on sources. The zero AddrPort dissolves it (AF_UNSPEC).
+	// Connect sets the default peer and the filter on sources; the zero AddrPort dissolves it (AF_UNSPEC). Of a TCP
+	// socket it begins the handshake, and answers EINPROGRESS where that is not over at once: the socket is Writable
+	// when it is, and SocketError then says how it went.
 	Connect(fd int, addr netip.AddrPort) error
 
 	// LocalAddr is getsockname(2), RemoteAddr getpeername(2) (ENOTCONN when there is no peer).
@@ -52,6 +60,10 @@ type Setup interface {
 	//
 	//   - Source: fcntl(2) F_DUPFD_CLOEXEC.
 	Duplicate(fd int) (int, error)
+
+	// Unblock makes a descriptor that somebody else opened non-blocking, for all who share it: Accept and
+	// SendFile need that.
+	Unblock(fd int) error
 
 	// Close ends the descriptor. It must have left every poller before.
 	Close(fd int) error
@@ -85,6 +97,108 @@ type Datagram interface {
 	Unbatched() (recv, send error)
 }
 
+// Stream moves bytes, on sockets of the kinds TCP and UnixStream.
+type Stream interface {
+	// Listen has the socket take connections; again, it changes the backlog.
+	//
+	//   - Units: backlog is the number of connections that wait for Accept (Linux: one more, and at most
+	//     net.core.somaxconn).
+	//   - Errors: EADDRINUSE where another socket listens at the port. An unbound TCP socket is given a port.
+	Listen(fd, backlog int) error
+
+	// Accept takes a connection out of a listener's queue, non-blocking and close-on-exec.
+	//
+	//   - Shape: peer is zero for a unix socket, and where the connection is gone already.
+	//   - Errors: EMFILE, ENFILE, ENOBUFS, ENOMEM leave the connection in the queue, ECONNABORTED and the network's
+	//     (accept(2), "Error handling") do not; EINVAL when the socket does not listen.
+	Accept(fd int) (conn int, peer netip.AddrPort, err error)
+
+	// Read reads up to len(b) bytes, len(b) > 0.
+	//
+	//   - Shape: n == 0 without an error is the end of the stream.
+	//   - Errors: only with n == 0. ECONNRESET and the like once, then the end of the stream; ENOTCONN.
+	//   - Source: recv(2).
+	Read(fd int, b []byte) (n int, err error)
+
+	// Write writes the bytes of v.Bufs in their order, as far as there is room. more says that the caller has more that
+	// follows at once (MSG_MORE). It raises no SIGPIPE.
+	//
+	//   - Shape: on success 1 <= n; less than there is means that there was no room for more.
+	//   - Errors: only with n == 0. EAGAIN; EPIPE after CloseWrite, or when the peer is gone; ECONNRESET.
+	//   - Source: send(2), sendmsg(2).
+	Write(fd int, v *Vector, more bool) (n int, err error)
+
+	// SendFile writes up to n bytes of f from offset on. f's own offset stays as it is.
+	//
+	//   - Shape: sent == 0 without an error: the file ends at offset.
+	//   - Errors: as Write; EINVAL, ENOSYS, EOPNOTSUPP and ErrUnsupported where it cannot be done with this file.
+	//   - Source: sendfile(2).
+	SendFile(fd int, f *os.File, offset int64, n int, more bool) (sent int, err error)
+
+	// CloseWrite ends the writing direction: the peer reads the end of the stream behind what was written.
+	//
+	//   - Errors: ENOTCONN.
+	//   - Source: shutdown(2) SHUT_WR.
+	CloseWrite(fd int) error
+
+	// Info tells how a TCP connection goes.
+	//
+	//   - Errors: EOPNOTSUPP or ENOPROTOOPT of what is no TCP socket.
+	//   - Source: tcp(7) TCP_INFO.
+	Info(fd int) (TCPInfo, error)
+}
+
+// Unix is what sockets of the family Unix have of their own. A name is a path, or "@" and an abstract name; the
+// empty name is that of a socket without one.
+type Unix interface {
+	// BindUnix gives the socket its name. A path is made, and stays when the socket is closed.
+	//
+	//   - Errors: EADDRINUSE for a path or a name that is there; ENOENT, ENOTDIR, EACCES; EINVAL for an empty name, a
+	//     socket that has one, and an abstract name of more than 107 bytes; ENAMETOOLONG.
+	//   - Platforms: Linux takes paths of any length, and has abstract names alone.
+	BindUnix(fd int, name string) error
+
+	// ConnectUnix connects to the socket of that name, at once. The empty name dissolves the association of a
+	// Unixgram socket.
+	//
+	//   - Errors: ENOENT, ECONNREFUSED where nobody listens, EAGAIN where the backlog is full, EPROTOTYPE where the
+	//     kinds differ, EISCONN.
+	ConnectUnix(fd int, name string) error
+
+	// LocalUnix and RemoteUnix are getsockname(2) and getpeername(2), ENOTCONN when there is no peer.
+	LocalUnix(fd int) (string, error)
+	RemoteUnix(fd int) (string, error)
+
+	// UnlinkUnix removes the path of a socket; ENOENT where there is none, ENOTSOCK where it is something else.
+	UnlinkUnix(path string) error
+
+	// SendUnix sends b as one datagram: to the socket of that name, or to the peer where the name is empty.
+	//
+	//   - Errors: EAGAIN when the receiver's queue is full, which only a socket that is connected to it can wait for as
+	//     Writable, or the own buffer; ECONNREFUSED, ENOENT, EMSGSIZE, ENOTCONN, EPIPE.
+	SendUnix(fd int, b []byte, to string) error
+
+	// RecvUnix receives one datagram into b.
+	//
+	//   - Shape: from is empty where the sender has no name; n == 0 is an empty datagram.
+	//   - Errors: EAGAIN; ECONNRESET where the peer of a connected socket was closed.
+	RecvUnix(fd int, b []byte) (n int, from string, flags Flags, err error)
+
+	// WriteFiles is Write with copies of descriptors, which go with the first byte. v must not be empty.
+	//
+	//   - Shape: on success all of files have gone, however small n is; else none.
+	//   - Errors: as Write; EINVAL for more than 253 (SCM_MAX_FD), ETOOMANYREFS, EBADF.
+	//   - Source: unix(7) SCM_RIGHTS.
+	WriteFiles(fd int, v *Vector, files []int) (n int, err error)
+
+	// ReadFiles is Read that takes descriptors that come with the bytes into f.FDs, close-on-exec. Bytes behind those
+	// of a message with descriptors are left for the next call.
+	//
+	//   - Shape: at most f's room are taken; the kernel closes what is more, and f.Truncated says so.
+	//   - Errors: as Read; then f is empty.
+	ReadFiles(fd int, b []byte, f *Files) (n int, err error)
+}
+
 // Options reads and sets what a socket can be told.
 type Options interface {
 	SetOption(fd int, o Option, value int) error
@@ -114,6 +228,7 @@ type Family uint8
 const (
 	IPv4 Family = iota + 1
 	IPv6
+	UnixFamily // AF_UNIX
 )
 
 // Kind is the type of a socket.
@@ -121,6 +236,9 @@ type Kind uint8
 
 const (
 	UDP Kind = iota + 1
+	TCP
+	UnixStream // SOCK_STREAM of the family UnixFamily
+	Unixgram   // SOCK_DGRAM of the family UnixFamily
 )
 
 // Option names a socket option without its platform's number.
@@ -165,6 +283,17 @@ const (
 	RecvTime         // SO_TIMESTAMPNS: Control.Time
 	RecvJoined       // UDP_GRO: datagrams of a size may come as one message, with Control.Segment
 	SegmentSize      // UDP_SEGMENT of all that is sent; 0: none. Tells by ENOPROTOOPT that there is no GSO
+
+	NoDelay      // TCP_NODELAY
+	KeepAlive    // SO_KEEPALIVE
+	KeepIdle     // TCP_KEEPIDLE, in seconds
+	KeepInterval // TCP_KEEPINTVL, in seconds
+	KeepCount    // TCP_KEEPCNT
+	UserTimeout  // TCP_USER_TIMEOUT, in milliseconds; 0: the system's
+	DeferAccept  // TCP_DEFER_ACCEPT, in seconds
+	Linger       // SO_LINGER, in seconds; -1: off. 0: Close resets the connection
+	NotSentLowAt // TCP_NOTSENT_LOWAT, in bytes
+	MaxSegment   // TCP_MAXSEG
 )
 
 // PathMTUMode is what a socket does about datagrams that are larger than the path takes.
@@ -187,9 +316,26 @@ type Membership struct {
 
 // Description is what a descriptor is. Family and Kind are zero for what is not known here.
 type Description struct {
-	Family Family
-	Kind   Kind
-	Cookie uint64 // SO_COOKIE: the same for all descriptors of a socket, and for no other socket; 0: not told
+	Family    Family
+	Kind      Kind
+	Listening bool   // SO_ACCEPTCONN
+	Cookie    uint64 // SO_COOKIE: the same for all descriptors of a socket, and for no other socket; 0: not told
+}
+
+// TCPInfo is how a connection goes, as the kernel sees it.
+type TCPInfo struct {
+	RTT              time.Duration // smoothed
+	RTTVariance      time.Duration
+	MinRTT           time.Duration
+	SendMSS          int    // bytes
+	CongestionWindow int    // segments
+	Unacked          int    // segments
+	Lost             int    // segments
+	Retransmits      uint64 // segments, in all
+	BytesAcked       uint64
+	BytesReceived    uint64
+	NotSentBytes     int
+	DeliveryRate     uint64 // bytes a second
 }
 
 // MemInfo is what the kernel says of a socket's memory, in bytes as the kernel charges them.

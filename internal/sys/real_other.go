@@ -2,7 +2,10 @@
 
 package sys
 
-import "net/netip"
+import (
+	"net/netip"
+	"os"
+)
 
 // New returns a kernel that answers ErrUnsupported: there is no native one for this system yet.
 func New() Kernel { return unsupported{} }
@@ -30,6 +33,35 @@ func (unsupported) RecvErrors(int, *ReportBatch, int) (int, error) { return 0, E
 func (unsupported) Unbatched() (recv, send error)                  { return ErrUnsupported, ErrUnsupported }
 func (unsupported) BindToDevice(int, string) error                 { return ErrUnsupported }
 func (unsupported) Membership(int, Membership, bool) error         { return ErrUnsupported }
+
+func (unsupported) Unblock(int) error     { return ErrUnsupported }
+func (unsupported) Listen(int, int) error { return ErrUnsupported }
+func (unsupported) Accept(int) (int, netip.AddrPort, error) {
+	return -1, netip.AddrPort{}, ErrUnsupported
+}
+func (unsupported) Read(int, []byte) (int, error)                         { return 0, ErrUnsupported }
+func (unsupported) Write(int, *Vector, bool) (int, error)                 { return 0, ErrUnsupported }
+func (unsupported) SendFile(int, *os.File, int64, int, bool) (int, error) { return 0, ErrUnsupported }
+func (unsupported) CloseWrite(int) error                                  { return ErrUnsupported }
+func (unsupported) Info(int) (TCPInfo, error)                             { return TCPInfo{}, ErrUnsupported }
+
+func (unsupported) BindUnix(int, string) error                       { return ErrUnsupported }
+func (unsupported) ConnectUnix(int, string) error                    { return ErrUnsupported }
+func (unsupported) LocalUnix(int) (string, error)                    { return "", ErrUnsupported }
+func (unsupported) RemoteUnix(int) (string, error)                   { return "", ErrUnsupported }
+func (unsupported) UnlinkUnix(string) error                          { return ErrUnsupported }
+func (unsupported) SendUnix(int, []byte, string) error               { return ErrUnsupported }
+func (unsupported) RecvUnix(int, []byte) (int, string, Flags, error) { return 0, "", 0, ErrUnsupported }
+func (unsupported) WriteFiles(int, *Vector, []int) (int, error)      { return 0, ErrUnsupported }
+func (unsupported) ReadFiles(int, []byte, *Files) (int, error)       { return 0, ErrUnsupported }
+
+type vectorNative struct{}
+
+func (vectorNative) init(int) {}
+
+type filesNative struct{}
+
+func (filesNative) init(int) {}
 
 type recvNative struct{}
 
