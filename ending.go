@@ -129,6 +129,8 @@ func (l *Loop) closeUnrun() bool {
 	l.end.current.Store(int32(stageClosing))
 	l.posts.close()
 	l.table.closeAll(ErrClosed)
+	l.releaseReserve()
+	l.dialers.end()
 	l.end.finished = true
 	_ = l.poller.Close()
 	close(l.end.done)
@@ -182,6 +184,8 @@ func (l *Loop) closeSources() {
 }
 
 func (l *Loop) release() {
+	l.releaseReserve()
+	l.dialers.end()
 	l.end.mu.Lock()
 	l.end.finished = true
 	_ = l.poller.Close()
