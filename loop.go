@@ -48,6 +48,7 @@ type Loop struct {
 	fast      fastPaths
 	icmp      *sys.ReportBatch
 	sockets   map[uint64]*UDP // open ones by their cookie, where the kernel tells it
+	watches   map[int]*Watch  // by descriptor; nil before the first
 
 	posts posts
 	end   ending
