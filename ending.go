@@ -159,6 +159,7 @@ func (l *Loop) beginStop() {
 			s.source.stop()
 		}
 	}
+	l.stopWatches()
 }
 
 // finish leaves nothing behind, whatever made Run end.

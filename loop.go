@@ -49,6 +49,7 @@ type Loop struct {
 	fast      fastPaths
 	icmp      *sys.ReportBatch
 	sockets   map[uint64]*UDP // open ones by their cookie, where the kernel tells it
+	watches   map[int]*Watch  // by descriptor; nil before the first
 
 	// Of streams. Loop only, but for native.
 	native   bool       // the kernel is this machine's, as nobody gave another; set once
