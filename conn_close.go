@@ -29,13 +29,15 @@ func (c *Conn) Close() error {
 			c.sender.moveAll()
 		}
 	}
-	c.limitClose()
 	c.changed()
 	if c.out.Items() == 0 {
 		c.flush()
 	}
 	if c.state == connClosing && c.out.Empty() {
 		c.finishClose()
+	}
+	if c.state == connClosing {
+		c.limitClose()
 	}
 	return nil
 }
@@ -95,6 +97,9 @@ func (l *Loop) scratchBuffer() *[scratchBytes]byte {
 }
 
 func (c *Conn) close(why error) {
+	if why == ErrClosed {
+		c.flush() // as far as the kernel takes it at once
+	}
 	if c.state == connClosed {
 		return
 	}

@@ -212,21 +212,43 @@ type dialers struct {
 	ctx    context.Context // nil before the first
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
+
+	mu   sync.Mutex
+	made map[*Conn]int // guarded by mu; descriptors that the loop has not taken yet
 }
 
 func (d *dialers) start() context.Context {
 	if d.ctx == nil {
 		d.ctx, d.cancel = context.WithCancel(context.Background())
+		d.made = make(map[*Conn]int)
 	}
 	return d.ctx
 }
 
-// end ends the goroutines, and waits for them.
-func (d *dialers) end() {
-	if d.ctx != nil {
-		d.cancel()
+// end ends the goroutines, waits for them, and closes what they have made for nobody.
+func (d *dialers) end(k sys.Kernel) {
+	if d.ctx == nil {
+		return
 	}
+	d.cancel()
 	d.wait.Wait()
+	for _, fd := range d.made {
+		_ = k.Close(fd)
+	}
+}
+
+func (d *dialers) put(c *Conn, fd int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.made[c] = fd
+}
+
+func (d *dialers) take(c *Conn) (fd int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fd = d.made[c]
+	delete(d.made, c)
+	return fd
 }
 
 // dialName has a net.Dialer connect, and takes over what it has made.
@@ -236,9 +258,10 @@ func (c *Conn) dialName(network, address string, s sock.StreamSettings) {
 	c.dial.cancel = cancel
 	l.dialers.wait.Go(func() {
 		fd, err := dialOffLoop(ctx, l.kernel, network, address)
-		if l.posts.addAlways(func() { c.takeDialled(fd, err, s) }) != nil && err == nil {
-			_ = l.kernel.Close(fd)
+		if err == nil {
+			l.dialers.put(c, fd)
 		}
+		_ = l.posts.addAlways(func() { c.takeDialled(err, s) }) // a loop that has ended closes what was made
 	})
 }
 
@@ -261,16 +284,17 @@ func dialOffLoop(ctx context.Context, k sys.Kernel, network, address string) (fd
 }
 
 // takeDialled is on the loop again.
-func (c *Conn) takeDialled(fd int, err error, s sock.StreamSettings) {
+func (c *Conn) takeDialled(err error, s sock.StreamSettings) {
 	k := c.loop.kernel
-	if c.state != connDialling {
-		if err == nil {
-			_ = k.Close(fd)
+	if err != nil {
+		if c.state == connDialling {
+			c.dialFailed(err)
 		}
 		return
 	}
-	if err != nil {
-		c.dialFailed(err)
+	fd := c.loop.dialers.take(c)
+	if c.state != connDialling {
+		_ = k.Close(fd)
 		return
 	}
 	d, err := k.Describe(fd)

@@ -141,7 +141,12 @@ func (c *Conn) SendFile(f *os.File, offset, n int64, done func(error)) error {
 		c.refused = true
 		return ErrWouldBlock
 	}
-	c.out.PushFile(&stream.File{File: f, Offset: offset, Left: n, Done: done})
+	file := &stream.File{File: f, Offset: offset, Left: n, Done: done}
+	if n == 0 {
+		c.fileDone(file, nil)
+		return nil
+	}
+	c.out.PushFile(file)
 	c.touchWrite()
 	c.flushSoon()
 	return nil
@@ -152,10 +157,6 @@ const sendFileBytes = 256 << 10
 
 // flushFile writes a piece of the file that is first in the queue.
 func (c *Conn) flushFile(f *stream.File) (n int, ok bool) {
-	if f.Left == 0 {
-		c.fileDone(c.out.DropFile(), nil)
-		return 0, true
-	}
 	size := int(min(f.Left, sendFileBytes))
 	n, err := c.sendFile(f, size)
 	c.loop.stats.streams.writeCalls.Add(1)

@@ -1,8 +1,6 @@
 package weir
 
 import (
-	"syscall"
-
 	"github.com/weirnet/weir/internal/stream"
 )
 
@@ -57,7 +55,7 @@ func (c *Conn) readOnce() (more bool) {
 	c.readBytes += uint64(n)
 	l.stats.streams.readBytes.Add(uint64(n))
 	c.touchRead()
-	if !c.discard {
+	if c.state == connOpen { // OnFiles may have closed it
 		c.deliver(buf[:n])
 	}
 	l.charge(1)
@@ -163,6 +161,3 @@ func (l *Loop) readBuffer() []byte {
 // readBytes is the size of the read buffer: two of them fit a second-level cache, and a short read, which saves
 // a call, is the rule.
 const readBytes = 64 << 10
-
-// errPeerGone is what a write side that is over answers.
-const errPeerGone = syscall.EPIPE

@@ -79,7 +79,7 @@ func (c *Conn) whyTaken(n int) error {
 	if n > 0 {
 		return nil
 	}
-	return c.opError("send", errPeerGone)
+	return c.opError("send", syscall.EPIPE)
 }
 
 // queue takes what there is room for.
@@ -135,7 +135,7 @@ func (c *Conn) mayWrite() error {
 	case c.state >= connClosing:
 		return ErrClosed
 	case c.endWanted, c.broken != nil:
-		return c.opError("send", errPeerGone)
+		return c.opError("send", syscall.EPIPE)
 	}
 	return nil
 }
@@ -197,7 +197,9 @@ func (c *Conn) wrote(n, queued int) {
 	c.loop.stats.streams.writtenBytes.Add(uint64(n))
 	c.touchWrite()
 	if queued > 0 {
-		c.closeFDs(c.out.Wrote(&c.loop.chunks, queued))
+		sent := c.out.Wrote(&c.loop.chunks, queued)
+		c.loop.stats.streams.filesSent.Add(uint64(len(sent)))
+		c.closeFDs(sent)
 	}
 	c.roomAgain()
 }
@@ -272,7 +274,7 @@ func (c *Conn) flushPart() (n int, ok bool) {
 
 // afterFlush ends the writing direction where that was asked for and nothing is queued any more.
 func (c *Conn) afterFlush() {
-	if !c.endWanted || c.endSent || !c.out.Empty() || c.state != connOpen {
+	if !c.endWanted || c.endSent || !c.out.Empty() || c.state != connOpen || c.broken != nil {
 		return
 	}
 	c.endSent = true

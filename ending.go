@@ -130,7 +130,7 @@ func (l *Loop) closeUnrun() bool {
 	l.posts.close()
 	l.table.closeAll(ErrClosed)
 	l.releaseReserve()
-	l.dialers.end()
+	l.dialers.end(l.kernel)
 	l.end.finished = true
 	_ = l.poller.Close()
 	close(l.end.done)
@@ -186,7 +186,7 @@ func (l *Loop) closeSources() {
 
 func (l *Loop) release() {
 	l.releaseReserve()
-	l.dialers.end()
+	l.dialers.end(l.kernel)
 	l.end.mu.Lock()
 	l.end.finished = true
 	_ = l.poller.Close()
