@@ -12,6 +12,7 @@ type File struct {
 	Offset int64
 	Left   int64 // bytes, at least 1 when it is pushed
 	Done   func(error)
+	Copy   bool // the kernel cannot send it: it is read and written
 }
 
 // Kind is what a Part consists of.
