@@ -140,7 +140,7 @@ func (q *Queue) Wrote(p *Pool, n int) (sent []int) {
 	q.bytes -= n
 	for n > 0 {
 		c := q.head
-		if c.file != nil || c.fds != nil {
+		if c == nil || c.file != nil || c.fds != nil {
 			panic("stream: more was written than Next gave")
 		}
 		k := min(n, c.to-c.from)
