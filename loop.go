@@ -141,6 +141,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	case !first:
 		return ErrClosed
 	case closed:
+		l.end.left = stageClosing
 		l.closeSources()
 		return nil
 	}
