@@ -72,6 +72,28 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
+// Seconds is d in whole seconds, rounded up; below zero it is -1, which is off where a time is.
+func Seconds(d time.Duration) int {
+	if d < 0 {
+		return -1
+	}
+	return inUnits(d, time.Second)
+}
+
+// SetKeepAlive has a peer asked that has been quiet for idle whether it is there, again after each interval, and the
+// connection given up when count of these had no answer. Zero values leave what is; a negative idle ends it.
+func SetKeepAlive(k sys.Options, fd int, idle, interval time.Duration, count int) error {
+	set := func(id sys.Option, value int) func() error {
+		return func() error { return k.SetOption(fd, id, value) }
+	}
+	return applyAll([]setting{
+		{"KeepAlive", true, set(sys.KeepAlive, boolInt(idle >= 0))},
+		{"KeepAlive", idle > 0, set(sys.KeepIdle, inUnits(idle, time.Second))},
+		{"KeepInterval", idle >= 0 && interval > 0, set(sys.KeepInterval, inUnits(interval, time.Second))},
+		{"KeepCount", idle >= 0 && count > 0, set(sys.KeepCount, count)},
+	})
+}
+
 // inUnits is d in whole units, rounded up: what is wanted must not become 0, which is something else to the kernel.
 func inUnits(d, unit time.Duration) int {
 	n := d / unit
