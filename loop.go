@@ -254,7 +254,7 @@ func (l *Loop) collect(timeout time.Duration) error {
 		l.waited += l.now - before
 		l.yielded = l.now // the others had their chance
 	} else {
-		l.pollCost = l.now - before
+		l.pollCost += (min(l.now-before, 4*max(l.pollCost, time.Microsecond)) - l.pollCost) / 4 // a hiccup moves it little
 	}
 	for _, ev := range l.events[:n] {
 		if s := l.table.lookup(ev.Token); s != nil {
