@@ -21,7 +21,7 @@ func (m *makers) Duplicate(int) (int, error)               { return 4, m.err }
 func (m *makers) Close(int) error                          { return m.err }
 
 func (m *makers) Accept(int) (int, netip.AddrPort, error) {
-	return 5, netip.MustParseAddrPort("127.0.0.1:1"), m.err
+	return 5, loopback, m.err
 }
 
 func (m *makers) ReadFiles(_ int, b []byte, f *sys.Files) (int, error) {
