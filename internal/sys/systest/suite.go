@@ -33,7 +33,7 @@ func Cases() []Case {
 		receiveCases, sendCases, refusedCases, dropCases, broadcastCases,
 		controlCases, sourceCases, segmentCases, reportCases, adoptCases, deviceCases, multicastCases,
 		listenCases, queueCases, acceptCases, streamConnectCases, streamCases, endCases, streamReadinessCases,
-		sendFileCases, streamOptionCases, unixCases, unixgramCases,
+		sendFileCases, streamOptionCases, unixCases, unixgramCases, filesCases,
 		registrationCases, readinessCases, waitCases, wakeCases,
 	) {
 		cases = append(cases, Case{c.name, func(t *testing.T, b poll.Backend) { c.run(newRig(t, b)) }})
