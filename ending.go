@@ -129,6 +129,8 @@ func (l *Loop) closeUnrun() bool {
 	l.end.current.Store(int32(stageClosing))
 	l.posts.close()
 	l.table.closeAll(ErrClosed)
+	l.releaseReserve()
+	l.dialers.end(l.kernel)
 	l.end.finished = true
 	_ = l.poller.Close()
 	close(l.end.done)
@@ -157,6 +159,7 @@ func (l *Loop) beginStop() {
 			s.source.stop()
 		}
 	}
+	l.stopWatches()
 }
 
 // finish leaves nothing behind, whatever made Run end.
@@ -182,6 +185,8 @@ func (l *Loop) closeSources() {
 }
 
 func (l *Loop) release() {
+	l.releaseReserve()
+	l.dialers.end(l.kernel)
 	l.end.mu.Lock()
 	l.end.finished = true
 	_ = l.poller.Close()

@@ -10,6 +10,7 @@ import (
 	"github.com/weirnet/weir/internal/cycles"
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/share"
+	"github.com/weirnet/weir/internal/stream"
 	"github.com/weirnet/weir/internal/sys"
 )
 
@@ -48,6 +49,19 @@ type Loop struct {
 	fast      fastPaths
 	icmp      *sys.ReportBatch
 	sockets   map[uint64]*UDP // open ones by their cookie, where the kernel tells it
+	watches   map[int]*Watch  // by descriptor; nil before the first
+
+	// Of streams. Loop only, but for native.
+	native   bool       // the kernel is this machine's, as nobody gave another; set once
+	outgoing share.Lane // of connections without a listener
+	readBuf  []byte     // where connections read to; nil before the first
+	scratch  *[scratchBytes]byte
+	vector   *sys.Vector // of the write that is being made
+	chunks   stream.Pool
+	files    *sys.Files  // of the read that is being made; nil before the first
+	spare    int         // a descriptor to refuse connections with, when there are no more; -1: none
+	resting  []*Listener // that wait for a descriptor
+	dialers  dialers
 
 	posts posts
 	end   ending
@@ -55,13 +69,14 @@ type Loop struct {
 }
 
 const (
-	maxEvents  = 128                  // of one look at the poller
-	recvSlots  = 32                   // datagrams of one receive call
-	slotBytes  = 65_535               // the largest datagram there is
-	sendBatch  = 64                   // messages of one send call
-	flushBytes = 224 << 10            // a queue of so much goes out with the train that is full then: the fourth large one
-	pollEvery  = time.Millisecond     // how long visits go on without a look at the poller
-	yieldEvery = 5 * time.Millisecond // how long a busy loop goes on without yielding
+	maxEvents    = 128                  // of one look at the poller
+	recvSlots    = 32                   // datagrams of one receive call
+	slotBytes    = 65_535               // the largest datagram there is
+	sendBatch    = 64                   // messages of one send call
+	writeBuffers = 64                   // buffers of one write
+	flushBytes   = 224 << 10            // a queue of so much goes out with the train that is full then: the fourth large one
+	pollEvery    = time.Millisecond     // how long visits go on without a look at the poller
+	yieldEvery   = 5 * time.Millisecond // how long a busy loop goes on without yielding
 )
 
 // New makes a loop. It belongs to the calling goroutine until Run.
@@ -69,6 +84,7 @@ const (
 //   - Errors: a Config that makes no sense; ErrUnsupported; what the system answers when descriptors are
 //     short.
 func New(cfg Config) (*Loop, error) {
+	native := cfg.Kernel == nil
 	cfg, err := cfg.resolve()
 	if err != nil {
 		return nil, err
@@ -91,6 +107,9 @@ func New(cfg Config) (*Loop, error) {
 		recv:   sys.NewRecvBatch(recvSlots, slotBytes),
 		send:   sys.NewSendBatch(sendBatch),
 		icmp:   sys.NewReportBatch(reportSlots),
+		vector: sys.NewVector(writeBuffers),
+		native: native,
+		spare:  -1,
 
 		sockets: make(map[uint64]*UDP),
 	}
@@ -251,7 +270,18 @@ func (l *Loop) visitRing() {
 	}
 }
 
+// becameReady puts a source in the ring that the poller has found ready, or that was asked to go on.
+func (l *Loop) becameReady(s *share.Source) {
+	if l.ring.Ready(s) {
+		s.Since = l.now
+	}
+}
+
 func (l *Loop) visit(s *share.Source) {
+	if s.Since >= 0 {
+		l.stats.visitWait.record(l.now - s.Since)
+		s.Since = -1
+	}
 	l.visited = s.Owner.(visitor)
 	more := l.visited.visit()
 	if l.uncharged > 0 {
