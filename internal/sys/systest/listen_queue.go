@@ -23,6 +23,16 @@ var queueCases = []assertion{
 		_, peer := r.acceptFrom(l)
 		r.equal(peer, r.local(waits))
 	}},
+	{"backlog: one that waits for its place is refused when the listener is closed", func(r *rig) {
+		l := r.listener("127.0.0.1:0", 0)
+		has := r.dial(r.local(l))
+		waits := r.connecting(r.local(l))
+		r.must(r.Kernel.Close(l))
+		r.becomes(has, everything)
+		r.readErr(has, syscall.ECONNRESET)
+		r.refusedConnect(waits)
+		r.becomes(waits, over)
+	}},
 	{"backlog: a unix listener takes one more than was asked for, and the next is told EAGAIN", func(r *rig) {
 		for _, backlog := range []int{0, 1, 3} {
 			name := r.path()
