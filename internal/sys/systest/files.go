@@ -69,7 +69,8 @@ var filesCases = []assertion{
 		r.writeFiles(a, "12345", passed)
 		r.readFiles(b, 1, "1", 1)
 		r.readFiles(b, 2, "23", 0)
-		r.readFiles(b, 8, "45", 0)
+		r.write(a, "6")
+		r.readFiles(b, 8, "456", 0)
 		r.becomes(watch, poll.Writable)
 	}},
 	{"files: what is behind those of a message with descriptors is left for the next call", func(r *rig) {

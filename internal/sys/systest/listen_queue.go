@@ -13,6 +13,7 @@ var queueCases = []assertion{
 		l := r.listener("127.0.0.1:0", 1)
 		r.dial(r.local(l))
 		r.dial(r.local(l))
+		time.Sleep(2 * time.Millisecond) // both are in the queue
 		waits := r.connecting(r.local(l))
 		time.Sleep(2 * time.Millisecond)
 		r.becomes(waits, 0)
@@ -22,6 +23,17 @@ var queueCases = []assertion{
 		r.accept(l)
 		_, peer := r.acceptFrom(l)
 		r.equal(peer, r.local(waits))
+	}},
+	{"backlog: one that waits for its place is refused when the listener is closed", func(r *rig) {
+		l := r.listener("127.0.0.1:0", 0)
+		has := r.dial(r.local(l))
+		r.await(l, poll.Readable)
+		waits := r.connecting(r.local(l))
+		r.must(r.Kernel.Close(l))
+		r.becomes(has, everything)
+		r.readErr(has, syscall.ECONNRESET)
+		r.refusedConnect(waits)
+		r.becomes(waits, over)
 	}},
 	{"backlog: a unix listener takes one more than was asked for, and the next is told EAGAIN", func(r *rig) {
 		for _, backlog := range []int{0, 1, 3} {

@@ -28,11 +28,11 @@ func RunPaths(t *testing.T, b poll.Backend) {
 	file := filepath.Join(dir, "file")
 	r.must(os.WriteFile(file, []byte("kept"), 0o600))
 	for path, want := range map[string][4]error{ // of Bind, Connect, Send and Unlink
-		file:                        {syscall.EADDRINUSE, syscall.ECONNREFUSED, syscall.ECONNREFUSED, syscall.ENOTSOCK},
-		dir:                         {syscall.EADDRINUSE, syscall.ECONNREFUSED, syscall.ECONNREFUSED, syscall.ENOTSOCK},
-		filepath.Join(dir, "no/s"):  {syscall.ENOENT, syscall.ENOENT, syscall.ENOENT, syscall.ENOENT},
-		filepath.Join(file, "s"):    {syscall.ENOTDIR, syscall.ENOTDIR, syscall.ENOTDIR, syscall.ENOTDIR},
-		filepath.Join(dir, tooLong): {syscall.ENAMETOOLONG, syscall.ENAMETOOLONG, syscall.ENAMETOOLONG, syscall.ENAMETOOLONG},
+		file:                       {syscall.EADDRINUSE, syscall.ECONNREFUSED, syscall.ECONNREFUSED, syscall.ENOTSOCK},
+		dir:                        {syscall.EADDRINUSE, syscall.ECONNREFUSED, syscall.ECONNREFUSED, syscall.ENOTSOCK},
+		filepath.Join(dir, "no/s"): {syscall.ENOENT, syscall.ENOENT, syscall.ENOENT, syscall.ENOENT},
+		filepath.Join(file, "s"):   {syscall.ENOTDIR, syscall.ENOTDIR, syscall.ENOTDIR, syscall.ENOTDIR},
+		filepath.Join(dir, strings.Repeat("n", 256)): {syscall.ENAMETOOLONG, syscall.ENAMETOOLONG, syscall.ENAMETOOLONG, syscall.ENAMETOOLONG},
 	} {
 		gram := r.unixSocket(sys.Unixgram)
 		for i, err := range []error{
@@ -51,8 +51,6 @@ func RunPaths(t *testing.T, b poll.Backend) {
 	r.equal(string(text), "kept")
 	r.longPaths(dir)
 }
-
-var tooLong = strings.Repeat("n", 256)
 
 // longPaths asserts that a path may be longer than a socket's address, or just as long.
 func (r *rig) longPaths(dir string) {

@@ -98,6 +98,22 @@ var endCases = []assertion{
 			r.readEnd(b)
 		})
 	}},
+	{"end: what was written with more goes out before the end", func(r *rig) {
+		r.eachStream(func(a, b int) {
+			_, err := r.Kernel.Write(a, vector("to be "), true)
+			r.must(err)
+			_, err = r.Kernel.Write(b, vector("answered"), true)
+			r.must(err)
+			r.must(r.Kernel.CloseWrite(b))
+			r.equal(r.read(a, 8), "answered")
+			r.readEnd(a)
+			_, err = r.Kernel.Write(a, vector("continued"), true)
+			r.must(err)
+			r.must(r.Kernel.Close(a))
+			r.equal(r.read(b, 15), "to be continued")
+			r.readEnd(b)
+		})
+	}},
 	{"end: TCP learns by its answer that the peer is closed: EPIPE", func(r *rig) {
 		a, b := r.tcpPair()
 		r.must(r.Kernel.Close(a))

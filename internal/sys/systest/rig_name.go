@@ -3,9 +3,7 @@ package systest
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/sys"
@@ -21,9 +19,10 @@ func (r *rig) path() string {
 	return filepath.Join(dir, "s")
 }
 
-// abstract is a name that no other test has.
+// abstract is a name that no other test has: a path of its own, as letters.
 func (r *rig) abstract() string {
-	return "@weir-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	r.Helper()
+	return "@" + r.path()
 }
 
 // unixSocket makes a unix socket of that kind.
