@@ -13,6 +13,7 @@ var queueCases = []assertion{
 		l := r.listener("127.0.0.1:0", 1)
 		r.dial(r.local(l))
 		r.dial(r.local(l))
+		time.Sleep(2 * time.Millisecond) // both are in the queue
 		waits := r.connecting(r.local(l))
 		time.Sleep(2 * time.Millisecond)
 		r.becomes(waits, 0)
@@ -26,6 +27,7 @@ var queueCases = []assertion{
 	{"backlog: one that waits for its place is refused when the listener is closed", func(r *rig) {
 		l := r.listener("127.0.0.1:0", 0)
 		has := r.dial(r.local(l))
+		r.await(l, poll.Readable)
 		waits := r.connecting(r.local(l))
 		r.must(r.Kernel.Close(l))
 		r.becomes(has, everything)
