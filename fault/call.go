@@ -38,6 +38,21 @@ const (
 	Remove // ends its registration
 	Wait   // waits for readiness; no descriptor
 	Wake   // ends another's wait; no descriptor
+
+	// The calls of streams and unix sockets, which also have those above: unblock, listen, accept, read, write,
+	// sendfile, shutdown, tcpinfo, unlink, writefiles, readfiles.
+
+	Unblock    // makes a descriptor non-blocking that somebody else opened
+	Listen     // has a socket take connections
+	Accept     // takes a connection, which stays in the queue where this answers an errno
+	Read       // reads from a stream
+	Write      // writes to a stream
+	SendFile   // writes what is in a file
+	CloseWrite // shutdown: ends the writing direction
+	Info       // tcpinfo: asks how a connection goes
+	Unlink     // removes a unix socket's path; no descriptor
+	WriteFiles // writes to a unix stream, and passes descriptors
+	ReadFiles  // reads from a unix stream, and takes descriptors
 )
 
 // callNames holds the text of each Call. No name ends in "x", which a rule's text counts on.
@@ -46,7 +61,9 @@ var callNames = [...]string{
 	Describe: "describe", Duplicate: "dup", Close: "close", Recv: "recv", Send: "send", RecvErrors: "recverr",
 	SetOption: "setsockopt", GetOption: "getsockopt", MemInfo: "meminfo", BindToDevice: "bindtodevice",
 	Membership: "membership", Poller: "poller", Add: "add", Modify: "modify", Remove: "remove", Wait: "wait",
-	Wake: "wake",
+	Wake: "wake", Unblock: "unblock", Listen: "listen", Accept: "accept", Read: "read", Write: "write",
+	SendFile: "sendfile", CloseWrite: "shutdown", Info: "tcpinfo", Unlink: "unlink", WriteFiles: "writefiles",
+	ReadFiles: "readfiles",
 }
 
 // String is the call's name as [Parse] reads it; "call(99)" for what is no call.
@@ -72,14 +89,19 @@ func (c Call) known() bool { return c != 0 && int(c) < len(callNames) }
 
 // hasDescriptor says whether the call is about a descriptor that the caller has.
 func (c Call) hasDescriptor() bool {
-	return c.known() && !slices.Contains([]Call{Socket, Poller, Wait, Wake}, c)
+	return c.known() && !slices.Contains([]Call{Socket, Poller, Wait, Wake, Unlink}, c)
 }
 
 // movesMessages says whether the call moves messages that can be lost.
 func (c Call) movesMessages() bool { return c == Recv || c == Send || c == RecvErrors }
 
+// movesBytes says whether the call moves bytes, none of which a stream may lose.
+func (c Call) movesBytes() bool {
+	return c == Read || c == Write || c == SendFile || c == WriteFiles || c == ReadFiles
+}
+
 // isBatched says whether the call moves as many as there are.
-func (c Call) isBatched() bool { return c.movesMessages() || c == Wait }
+func (c Call) isBatched() bool { return c.movesMessages() || c.movesBytes() || c == Wait }
 
 func callNamed(name string) (Call, bool) {
 	i := slices.Index(callNames[:], name)

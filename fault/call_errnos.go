@@ -9,7 +9,8 @@ import (
 // it is nil for what is no call.
 //
 //   - Shape: no errno twice. EINTR is left out, as who makes the calls tries again; so is EFAULT, as no wrong
-//     pointer goes to the kernel, and what streams alone can answer.
+//     pointer goes to the kernel, and EINPROGRESS and EALREADY, as nothing goes on behind a call that is not made.
+//     What more than one kind of socket has, has the errnos of all.
 //   - Platforms: what Linux documents, and POSIX where it adds to that.
 //   - Source: the manual pages that call_errnos.go names at each row (Linux man-pages 6).
 func Errnos(call Call) []syscall.Errno {
@@ -27,16 +28,20 @@ var callErrnos = [...][]syscall.Errno{
 		syscall.EACCES, syscall.EAFNOSUPPORT, syscall.EINVAL, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS,
 		syscall.ENOMEM, syscall.EPROTONOSUPPORT, syscall.EPROTOTYPE,
 	},
-	// bind(2); ENODEV: ipv6(7); EAFNOSUPPORT, ENOBUFS: POSIX bind()
+	// bind(2), also for unix sockets: ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EROFS; ENODEV: ipv6(7); EAFNOSUPPORT,
+	// ENOBUFS: POSIX bind()
 	Bind: {
 		syscall.EACCES, syscall.EADDRINUSE, syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EBADF,
-		syscall.EINVAL, syscall.ENOBUFS, syscall.ENODEV, syscall.ENOMEM, syscall.ENOTSOCK,
+		syscall.EINVAL, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.ENOBUFS, syscall.ENODEV, syscall.ENOENT,
+		syscall.ENOMEM, syscall.ENOTDIR, syscall.ENOTSOCK, syscall.EROFS,
 	},
-	// connect(2); EHOSTUNREACH, EINVAL, ENOBUFS, ENOMEM: ip(7)
+	// connect(2); EHOSTUNREACH, EINVAL, ENOBUFS, ENOMEM: ip(7); ELOOP, ENOENT, ENOTDIR: POSIX connect() of a unix
+	// socket
 	Connect: {
 		syscall.EACCES, syscall.EADDRINUSE, syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EAGAIN,
-		syscall.EBADF, syscall.EHOSTUNREACH, syscall.EINVAL, syscall.ENETUNREACH, syscall.ENOBUFS,
-		syscall.ENOMEM, syscall.ENOTSOCK, syscall.EPERM,
+		syscall.EBADF, syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.EINVAL, syscall.EISCONN, syscall.ELOOP,
+		syscall.ENETUNREACH, syscall.ENOBUFS, syscall.ENOENT, syscall.ENOMEM, syscall.ENOTDIR, syscall.ENOTSOCK,
+		syscall.EPERM, syscall.EPROTOTYPE, syscall.ETIMEDOUT,
 	},
 	// getsockname(2)
 	LocalAddr: {syscall.EBADF, syscall.EINVAL, syscall.ENOBUFS, syscall.ENOTSOCK},
@@ -50,21 +55,22 @@ var callErrnos = [...][]syscall.Errno{
 	Close: {syscall.EBADF, syscall.EIO},
 	// recv(2), recvmmsg(2); by udp(7) also those of ip(7) and socket(7), here what ICMP makes: EACCES,
 	// EHOSTDOWN, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, ENOPROTOOPT, EOPNOTSUPP, EPROTO (Linux
-	// net/ipv4/icmp.c, net/ipv6/icmp.c); ENOBUFS: ip(7)
+	// net/ipv4/icmp.c, net/ipv6/icmp.c); ENOBUFS: ip(7); ECONNRESET: unix(7)
 	Recv: {
-		syscall.EACCES, syscall.EAGAIN, syscall.EBADF, syscall.ECONNREFUSED, syscall.EHOSTDOWN,
-		syscall.EHOSTUNREACH, syscall.EINVAL, syscall.EMSGSIZE, syscall.ENETUNREACH, syscall.ENOBUFS,
+		syscall.EACCES, syscall.EAGAIN, syscall.EBADF, syscall.ECONNREFUSED, syscall.ECONNRESET,
+		syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.EINVAL, syscall.EMSGSIZE, syscall.ENETUNREACH, syscall.ENOBUFS,
 		syscall.ENOMEM, syscall.ENOPROTOOPT, syscall.ENOSYS, syscall.ENOTCONN, syscall.ENOTSOCK,
 		syscall.EOPNOTSUPP, syscall.EPERM, syscall.EPROTO,
 	},
 	// send(2), sendmmsg(2); what ICMP makes as at Recv; EAFNOSUPPORT, EIO, ENETDOWN: POSIX sendto();
-	// EPERM: also a packet filter that drops the datagram
+	// EPERM: also a packet filter that drops the datagram; ECONNRESET, EPROTOTYPE: unix(7); ELOOP, ENOENT, ENOTDIR:
+	// POSIX sendto() of a unix socket
 	Send: {
-		syscall.EACCES, syscall.EAFNOSUPPORT, syscall.EAGAIN, syscall.EBADF, syscall.ECONNREFUSED,
+		syscall.EACCES, syscall.EAFNOSUPPORT, syscall.EAGAIN, syscall.EBADF, syscall.ECONNREFUSED, syscall.ECONNRESET,
 		syscall.EDESTADDRREQ, syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.EINVAL, syscall.EIO,
-		syscall.EISCONN, syscall.EMSGSIZE, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.ENOBUFS,
-		syscall.ENOMEM, syscall.ENOPROTOOPT, syscall.ENOSYS, syscall.ENOTCONN, syscall.ENOTSOCK,
-		syscall.EOPNOTSUPP, syscall.EPERM, syscall.EPIPE, syscall.EPROTO,
+		syscall.EISCONN, syscall.ELOOP, syscall.EMSGSIZE, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.ENOBUFS,
+		syscall.ENOENT, syscall.ENOMEM, syscall.ENOPROTOOPT, syscall.ENOSYS, syscall.ENOTCONN, syscall.ENOTDIR,
+		syscall.ENOTSOCK, syscall.EOPNOTSUPP, syscall.EPERM, syscall.EPIPE, syscall.EPROTO, syscall.EPROTOTYPE,
 	},
 	// recv(2), recvmmsg(2) with MSG_ERRQUEUE, which takes reports and no pending error
 	RecvErrors: {
@@ -111,4 +117,58 @@ var callErrnos = [...][]syscall.Errno{
 	Wait: {syscall.EBADF, syscall.EINVAL, syscall.ENOSYS, syscall.EPERM},
 	// write(2) on an eventfd(2)
 	Wake: {syscall.EAGAIN, syscall.EBADF, syscall.EINVAL},
+	// fcntl(2) F_GETFL, F_SETFL
+	Unblock: {syscall.EBADF, syscall.EINVAL},
+	// listen(2); EACCES, EDESTADDRREQ, EINVAL, ENOBUFS: POSIX listen()
+	Listen: {
+		syscall.EACCES, syscall.EADDRINUSE, syscall.EBADF, syscall.EDESTADDRREQ, syscall.EINVAL, syscall.ENOBUFS,
+		syscall.ENOTSOCK, syscall.EOPNOTSUPP,
+	},
+	// accept(2), also what its "Error handling" lists, but ENONET, which Linux alone has; ENOSYS: a filter
+	Accept: {
+		syscall.EAGAIN, syscall.EBADF, syscall.ECONNABORTED, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
+		syscall.EINVAL, syscall.EMFILE, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.ENFILE, syscall.ENOBUFS,
+		syscall.ENOMEM, syscall.ENOPROTOOPT, syscall.ENOSYS, syscall.ENOTSOCK, syscall.EOPNOTSUPP, syscall.EPERM,
+		syscall.EPROTO, syscall.ETIMEDOUT,
+	},
+	// recv(2); ETIMEDOUT: tcp(7); ECONNRESET, EIO, ENOBUFS, EOPNOTSUPP: POSIX recv(); EPIPE: a reset behind the end
+	// (Linux net/ipv4/tcp_input.c); EHOSTUNREACH, ENETUNREACH: what ICMP makes, told when the connection gives up
+	Read: {
+		syscall.EAGAIN, syscall.EBADF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH,
+		syscall.EINVAL, syscall.EIO, syscall.ENETUNREACH, syscall.ENOBUFS, syscall.ENOMEM, syscall.ENOTCONN,
+		syscall.ENOTSOCK, syscall.EOPNOTSUPP, syscall.EPIPE, syscall.ETIMEDOUT,
+	},
+	// send(2), sendmsg(2); ETIMEDOUT: tcp(7); EIO, ENETDOWN: POSIX send(); EHOSTUNREACH, ENETUNREACH as at Read
+	Write: {
+		syscall.EAGAIN, syscall.EBADF, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.EINVAL, syscall.EIO,
+		syscall.EMSGSIZE, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.ENOBUFS, syscall.ENOMEM, syscall.ENOTCONN,
+		syscall.ENOTSOCK, syscall.EOPNOTSUPP, syscall.EPIPE, syscall.ETIMEDOUT,
+	},
+	// sendfile(2), also ENOSYS of its "Notes"; what a socket makes as at Write
+	SendFile: {
+		syscall.EAGAIN, syscall.EBADF, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.EINVAL, syscall.EIO,
+		syscall.ENETUNREACH, syscall.ENOBUFS, syscall.ENOMEM, syscall.ENOSYS, syscall.ENOTCONN, syscall.EOPNOTSUPP,
+		syscall.EOVERFLOW, syscall.EPERM, syscall.EPIPE, syscall.ESPIPE, syscall.ETIMEDOUT,
+	},
+	// shutdown(2); ENOBUFS: POSIX shutdown()
+	CloseWrite: {syscall.EBADF, syscall.EINVAL, syscall.ENOBUFS, syscall.ENOTCONN, syscall.ENOTSOCK},
+	// getsockopt(2) of TCP_INFO; EOPNOTSUPP: a unix socket (Linux net/socket.c)
+	Info: {syscall.EBADF, syscall.EINVAL, syscall.ENOPROTOOPT, syscall.ENOTSOCK, syscall.EOPNOTSUPP},
+	// lstat(2), unlink(2), without EISDIR of what is no socket; ENOTSOCK: a path of something else
+	Unlink: {
+		syscall.EACCES, syscall.EBUSY, syscall.EIO, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.ENOENT,
+		syscall.ENOMEM, syscall.ENOTDIR, syscall.ENOTSOCK, syscall.EPERM, syscall.EROFS,
+	},
+	// sendmsg(2), and unix(7) of SCM_RIGHTS: EINVAL, ETOOMANYREFS; EPERM: the receiver takes none (Linux
+	// SO_PASSRIGHTS)
+	WriteFiles: {
+		syscall.EAGAIN, syscall.EBADF, syscall.ECONNRESET, syscall.EINVAL, syscall.EMSGSIZE, syscall.ENOBUFS,
+		syscall.ENOMEM, syscall.ENOTCONN, syscall.ENOTSOCK, syscall.EOPNOTSUPP, syscall.EPERM, syscall.EPIPE,
+		syscall.ETOOMANYREFS,
+	},
+	// recvmsg(2); ECONNRESET: unix(7). Too many descriptors are no error, but a message that was cut
+	ReadFiles: {
+		syscall.EAGAIN, syscall.EBADF, syscall.ECONNRESET, syscall.EINVAL, syscall.ENOMEM, syscall.ENOTCONN,
+		syscall.ENOTSOCK, syscall.EOPNOTSUPP,
+	},
 }

@@ -11,6 +11,7 @@
 //
 //	send#3=EPERM                  the third send answers EPERM
 //	recv=short:1                  each receive moves one message
+//	read=short:1                  each read of a stream moves one byte
 //	recv#2*=ENOSYS                from the second on, each receive answers ENOSYS
 //	send@fd5#2x10=ENOBUFS         on descriptor 5, the second send and the nine after it
 //	seed=7; send%0.01=drop        one send in a hundred is lost, the same ones in each run
@@ -32,8 +33,9 @@
 //
 //   - The errnos that a text can name are those that package syscall has on Linux, macOS, the BSDs and
 //     Windows. A number means what the machine that reads it means by it.
-//   - "drop" is for send, recv and recverr, "short" for these and wait. No rule makes up data, reorders it, or
-//     loses a wake-up.
+//   - "drop" is for send, recv and recverr, "short" for these, wait and what moves the bytes of a stream: read,
+//     write, sendfile, writefiles and readfiles. No rule makes up data, reorders it, loses a stream's, or loses a
+//     wake-up.
 //   - A chance depends on the seed, the rule's place and the call's number. Calls that race for a number may
 //     differ from run to run.
 //   - Where two rules hit the same call, the first one of the plan decides.

@@ -44,11 +44,11 @@ type Action struct {
 	// Errno is the answer; the call is not made. Only Close is made all the same, so that nothing leaks.
 	Errno syscall.Errno
 
-	// Short bounds what the call moves: messages (Recv, Send, RecvErrors) or events (Wait). On a stream it
-	// is bytes.
+	// Short bounds what the call moves: messages (Recv, Send, RecvErrors), events (Wait) or bytes (Read, Write,
+	// SendFile, WriteFiles, ReadFiles).
 	Short int
 
-	// Drop loses what the call moves. A send says that it has sent, and has not; a receive takes what there
+	// Drop loses the messages that the call moves. A send says that it has sent, and has not; a receive takes what there
 	// is, throws it away, and answers EAGAIN.
 	Drop bool
 

@@ -66,7 +66,7 @@ func drawRule(t *rapid.T) fault.Rule {
 		Action: fault.Action{Delay: time.Duration(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, math.MaxInt64)).Draw(t, "delay"))},
 	}
 	switch r.Call {
-	case fault.Socket, fault.Poller, fault.Wait, fault.Wake:
+	case fault.Socket, fault.Poller, fault.Wait, fault.Wake, fault.Unlink:
 	default:
 		if rapid.Bool().Draw(t, "one descriptor") {
 			r.FD = fault.OnlyFD(rapid.IntRange(0, math.MaxInt32-1).Draw(t, "fd"))
@@ -76,7 +76,7 @@ func drawRule(t *rapid.T) fault.Rule {
 	switch r.Call {
 	case fault.Recv, fault.Send, fault.RecvErrors:
 		kinds = append(kinds, "short", "drop")
-	case fault.Wait:
+	case fault.Wait, fault.Read, fault.Write, fault.SendFile, fault.WriteFiles, fault.ReadFiles:
 		kinds = append(kinds, "short")
 	}
 	if r.Action.Delay > 0 {

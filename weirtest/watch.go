@@ -3,6 +3,7 @@ package weirtest
 import (
 	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -38,6 +39,20 @@ func (w *watch) Socket(f sys.Family, k sys.Kind) (int, error) {
 }
 
 func (w *watch) Duplicate(fd int) (int, error) { return w.opened(w.Kernel.Duplicate(fd)) }
+
+func (w *watch) Accept(fd int) (int, netip.AddrPort, error) {
+	conn, peer, err := w.Kernel.Accept(fd)
+	conn, err = w.opened(conn, err)
+	return conn, peer, err
+}
+
+func (w *watch) ReadFiles(fd int, b []byte, f *sys.Files) (int, error) {
+	n, err := w.Kernel.ReadFiles(fd, b, f)
+	for _, file := range f.FDs {
+		_, _ = w.opened(file, nil)
+	}
+	return n, err
+}
 
 func (w *watch) opened(fd int, err error) (int, error) {
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDescribeOthers has descriptors that are no UDP sockets.
+// TestDescribeOthers has descriptors of all kinds.
 func TestDescribeOthers(t *testing.T) {
 	k := New()
 	for _, c := range []struct {
@@ -16,9 +16,13 @@ func TestDescribeOthers(t *testing.T) {
 		domain, kind, protocol int
 		want                   Description
 	}{
-		{"TCP", unix.AF_INET, unix.SOCK_STREAM, 0, Description{Family: IPv4}},
+		{"TCP", unix.AF_INET, unix.SOCK_STREAM, 0, Description{Family: IPv4, Kind: TCP}},
+		{"multipath TCP", unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_MPTCP, Description{Family: IPv6, Kind: TCP}},
 		{"UDP-Lite", unix.AF_INET6, unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE, Description{Family: IPv6}},
-		{"unix datagrams", unix.AF_UNIX, unix.SOCK_DGRAM, 0, Description{}},
+		{"unix datagrams", unix.AF_UNIX, unix.SOCK_DGRAM, 0, Description{Family: UnixFamily, Kind: Unixgram}},
+		{"a unix stream", unix.AF_UNIX, unix.SOCK_STREAM, 0, Description{Family: UnixFamily, Kind: UnixStream}},
+		{"unix packets", unix.AF_UNIX, unix.SOCK_SEQPACKET, 0, Description{Family: UnixFamily}},
+		{"netlink", unix.AF_NETLINK, unix.SOCK_DGRAM, 0, Description{}},
 		{"UDP over IPv6", unix.AF_INET6, unix.SOCK_DGRAM, 0, Description{Family: IPv6, Kind: UDP}},
 	} {
 		fd, err := unix.Socket(c.domain, c.kind|unix.SOCK_CLOEXEC, c.protocol)

@@ -72,6 +72,13 @@ func TestFaultsCoverTheContract(t *testing.T) {
 		"Recv": fault.Recv, "Send": fault.Send, "RecvErrors": fault.RecvErrors, "SetOption": fault.SetOption,
 		"GetOption": fault.GetOption, "MemInfo": fault.MemInfo, "BindToDevice": fault.BindToDevice,
 		"Membership": fault.Membership,
+
+		"Unblock": fault.Unblock, "Listen": fault.Listen, "Accept": fault.Accept, "Read": fault.Read,
+		"Write": fault.Write, "SendFile": fault.SendFile, "CloseWrite": fault.CloseWrite, "Info": fault.Info,
+
+		"BindUnix": fault.Bind, "ConnectUnix": fault.Connect, "LocalUnix": fault.LocalAddr,
+		"RemoteUnix": fault.RemoteAddr, "UnlinkUnix": fault.Unlink, "SendUnix": fault.Send, "RecvUnix": fault.Recv,
+		"WriteFiles": fault.WriteFiles, "ReadFiles": fault.ReadFiles,
 	}
 	contract := reflect.TypeFor[sys.Kernel]()
 	for m := range contract.Methods() {
@@ -83,7 +90,7 @@ func TestFaultsCoverTheContract(t *testing.T) {
 			continue
 		}
 		k, fd, in := faulty(t, call.String()+"=EXDEV", 1)
-		if call != fault.Socket {
+		if call != fault.Socket && call != fault.Unlink {
 			k, fd, in = faulty(t, call.String()+"@fd3=EXDEV", 1) // the first descriptor of the network
 		}
 		var args []reflect.Value
@@ -91,6 +98,8 @@ func TestFaultsCoverTheContract(t *testing.T) {
 			switch in := m.Type.In(j); {
 			case in == reflect.TypeFor[*sys.RecvBatch]():
 				args = append(args, reflect.ValueOf(sys.NewRecvBatch(1, 8)))
+			case in == reflect.TypeFor[*sys.Files]():
+				args = append(args, reflect.ValueOf(sys.NewFiles(1)))
 			case in.Kind() == reflect.Int && j == 0:
 				args = append(args, reflect.ValueOf(fd))
 			default:

@@ -49,19 +49,54 @@ var optionNames = [...]struct{ level, name int }{
 	RecvTime:         {unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW},
 	RecvJoined:       {unix.IPPROTO_UDP, unix.UDP_GRO},
 	SegmentSize:      {unix.IPPROTO_UDP, unix.UDP_SEGMENT},
+
+	NoDelay:      {unix.IPPROTO_TCP, unix.TCP_NODELAY},
+	KeepAlive:    {unix.SOL_SOCKET, unix.SO_KEEPALIVE},
+	KeepIdle:     {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE},
+	KeepInterval: {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL},
+	KeepCount:    {unix.IPPROTO_TCP, unix.TCP_KEEPCNT},
+	UserTimeout:  {unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT},
+	DeferAccept:  {unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT},
+	Linger:       {unix.SOL_SOCKET, unix.SO_LINGER},
+	NotSentLowAt: {unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT},
+	MaxSegment:   {unix.IPPROTO_TCP, unix.TCP_MAXSEG},
 }
 
 func (s *real) SetOption(fd int, o Option, value int) error {
 	n := optionNames[o]
-	if o == MulticastInterface { // a plain int would be an address
+	switch o {
+	case MulticastInterface: // a plain int would be an address
 		return unix.SetsockoptIPMreqn(fd, n.level, n.name, &unix.IPMreqn{Ifindex: int32(value)})
+	case Linger:
+		return unix.SetsockoptLinger(fd, n.level, n.name, toLinger(value))
 	}
 	return unix.SetsockoptInt(fd, n.level, n.name, value)
 }
 
 func (s *real) GetOption(fd int, o Option) (int, error) {
 	n := optionNames[o]
+	if o == Linger {
+		linger, err := unix.GetsockoptLinger(fd, n.level, n.name)
+		if err != nil {
+			return 0, err
+		}
+		return fromLinger(linger), nil
+	}
 	return unix.GetsockoptInt(fd, n.level, n.name)
+}
+
+func toLinger(seconds int) *unix.Linger {
+	if seconds < 0 {
+		return &unix.Linger{}
+	}
+	return &unix.Linger{Onoff: 1, Linger: int32(seconds)}
+}
+
+func fromLinger(l *unix.Linger) int {
+	if l.Onoff == 0 {
+		return -1
+	}
+	return int(l.Linger)
 }
 
 func (s *real) BindToDevice(fd int, name string) error { return unix.BindToDevice(fd, name) }

@@ -4,6 +4,7 @@ package sys
 
 import (
 	"net/netip"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,7 @@ func NewSingle() Kernel {
 type real struct {
 	recvmmsg, sendmmsg latch
 	behind             errorsBehind
+	fileSends          sync.Pool // of *fileSend
 }
 
 func (s *real) Socket(f Family, k Kind) (int, error) {
@@ -32,17 +34,35 @@ func (s *real) Socket(f Family, k Kind) (int, error) {
 		family = unix.AF_INET
 	case IPv6:
 		family = unix.AF_INET6
+	case UnixFamily:
+		family = unix.AF_UNIX
 	default:
 		return -1, syscall.EAFNOSUPPORT
 	}
-	if k != UDP {
+	typ, ok := socketType(f, k)
+	if !ok {
 		return -1, syscall.EPROTONOSUPPORT
 	}
 	for {
-		fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		fd, err := unix.Socket(family, typ|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 		if err != unix.EINTR {
 			return fd, err
 		}
+	}
+}
+
+func socketType(f Family, k Kind) (typ int, ok bool) {
+	switch k {
+	case UDP:
+		return unix.SOCK_DGRAM, f != UnixFamily
+	case TCP:
+		return unix.SOCK_STREAM, f != UnixFamily
+	case Unixgram:
+		return unix.SOCK_DGRAM, f == UnixFamily
+	case UnixStream:
+		return unix.SOCK_STREAM, f == UnixFamily
+	default:
+		return 0, false
 	}
 }
 
@@ -50,15 +70,17 @@ func (s *real) Bind(fd int, addr netip.AddrPort) error {
 	return unix.Bind(fd, toSockaddr(addr))
 }
 
+// Connect does not try again where a signal ended the wait of a blocking socket: the kernel goes on with the
+// handshake, and would answer EALREADY (connect(2)). No other socket waits.
 func (s *real) Connect(fd int, addr netip.AddrPort) error {
 	if !addr.IsValid() {
 		return dissolve(fd)
 	}
-	for {
-		if err := unix.Connect(fd, toSockaddr(addr)); err != unix.EINTR {
-			return err
-		}
+	err := unix.Connect(fd, toSockaddr(addr))
+	if err == unix.EINTR {
+		return unix.EINPROGRESS
 	}
+	return err
 }
 
 func (s *real) LocalAddr(fd int) (netip.AddrPort, error) {
