@@ -1,6 +1,6 @@
 //go:build unix
 
-// Command gnetecho is a TCP echo server on one gnet loop.
+// Gnetecho is a TCP echo server on one gnet loop.
 package main
 
 import (

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Command stdecho is a TCP echo server of package net, with a goroutine a connection.
+// Stdecho is a TCP echo server of package net, with a goroutine a connection.
 package main
 
 import (

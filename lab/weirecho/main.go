@@ -1,6 +1,6 @@
 //go:build unix
 
-// Command weirecho is a TCP echo server on one weir loop.
+// Weirecho is a TCP echo server on one weir loop.
 package main
 
 import (
