@@ -198,7 +198,10 @@ func TestDeferAccept(t *testing.T) {
 	h.want(err, syscall.EAGAIN)
 	late := h.dials(addr)
 	h.must(h.k.Close(l))
+	h.isReady(late, "W")
+	h.writes(late, "x")
 	h.isReady(late, "RWFH")
+	h.socketError(late, syscall.ECONNRESET)
 }
 
 func TestSetMaxDescriptors(t *testing.T) {
@@ -234,12 +237,12 @@ func TestConnectAnswers(t *testing.T) {
 		{sys.IPv4, "127.0.0.1:0", "192.0.2.1:1", syscall.EINVAL},
 		{sys.IPv4, "", "127.0.0.1:0", syscall.EINPROGRESS},
 		{sys.IPv4, "", "0.0.0.0:1", syscall.EINPROGRESS},
-		{sys.IPv4, "", "[::1]:1", syscall.EAFNOSUPPORT},
-		{sys.IPv6, "", "127.0.0.1:1", syscall.EINVAL},
+		{sys.IPv4, "", "[::1]:0", syscall.EAFNOSUPPORT},
+		{sys.IPv6, "", "127.0.0.1:0", syscall.EINVAL},
 		{sys.IPv6, "", "[fe80::1]:1", syscall.EINVAL},
 		{sys.IPv6, "", "[::ffff:127.0.0.1]:1", syscall.EINPROGRESS},
 		{sys.IPv6, "[::1]:0", "[::ffff:127.0.0.1]:1", syscall.ENETUNREACH},
-		{sys.IPv6, "[::ffff:127.0.0.1]:0", "[::1]:1", syscall.EAFNOSUPPORT},
+		{sys.IPv6, "[::ffff:127.0.0.1]:0", "[::1]:0", syscall.EAFNOSUPPORT},
 	} {
 		h := newHost(t)
 		fd := h.socket(c.family, sys.TCP)
