@@ -24,29 +24,41 @@ var (
 
 // OpError is an error with the operation and the addresses that it is about.
 type OpError struct {
-	Op     string         // "listen", "dial", "connect", "disconnect", "send", "receive"; "open", "wait", "poll"
-	Net    string         // "udp", or "poller"
+	Op     string         // "listen", "dial", "connect", "disconnect", "send", "receive", "watch"; "open", "wait", "poll"
+	Net    string         // "udp", "unixgram", "fd", or "poller"
 	Source netip.AddrPort // local address, where known
 	Addr   netip.AddrPort // the other side, or the address asked for, where there is one
 	Err    error          // the reason, often a syscall.Errno
+
+	SourceName string // local name of a unix socket: a path, or "@" and an abstract name; empty where it has none
+	Name       string // the other side's, or the name asked for, where there is one
 }
 
 func (e *OpError) Error() string {
 	var b strings.Builder
 	b.WriteString("weir: " + e.Op + " " + e.Net)
-	if e.Source.IsValid() {
-		b.WriteString(" " + e.Source.String())
+	source, other := endpoint(e.Source, e.SourceName), endpoint(e.Addr, e.Name)
+	if source != "" {
+		b.WriteString(" " + source)
 	}
-	if e.Addr.IsValid() {
-		if e.Source.IsValid() {
+	if other != "" {
+		if source != "" {
 			b.WriteString("->")
 		} else {
 			b.WriteString(" ")
 		}
-		b.WriteString(e.Addr.String())
+		b.WriteString(other)
 	}
 	b.WriteString(": " + strings.TrimPrefix(e.Err.Error(), "weir: "))
 	return b.String()
+}
+
+// endpoint is the text of one side: an address, or the name of a unix socket.
+func endpoint(addr netip.AddrPort, name string) string {
+	if addr.IsValid() {
+		return addr.String()
+	}
+	return name
 }
 
 // Unwrap returns the reason.

@@ -10,6 +10,7 @@ import (
 	"github.com/weirnet/weir/internal/cycles"
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/share"
+	"github.com/weirnet/weir/internal/stream"
 	"github.com/weirnet/weir/internal/sys"
 )
 
@@ -27,6 +28,7 @@ type Loop struct {
 	turnSeq   uint64        // timers armed before this turn have a lower number
 	waited    time.Duration // in this turn, for events or for other goroutines
 	polled    time.Duration // when the poller was last asked
+	pollCost  time.Duration // what that took, without a wait
 	yielded   time.Duration // when other goroutines last had their chance
 	ran       bool          // a callback ran since then
 	roundOver bool
@@ -48,6 +50,19 @@ type Loop struct {
 	fast      fastPaths
 	icmp      *sys.ReportBatch
 	sockets   map[uint64]*UDP // open ones by their cookie, where the kernel tells it
+	watches   map[int]*Watch  // by descriptor; nil before the first
+
+	// Of streams. Loop only, but for native.
+	native   bool       // the kernel is this machine's, as nobody gave another; set once
+	outgoing share.Lane // of connections without a listener
+	readBuf  []byte     // where connections read to; nil before the first
+	scratch  *[scratchBytes]byte
+	vector   *sys.Vector // of the write that is being made
+	chunks   stream.Pool
+	files    *sys.Files  // of the read that is being made; nil before the first
+	spare    int         // a descriptor to refuse connections with, when there are no more; -1: none
+	resting  []*Listener // that wait for a descriptor
+	dialers  dialers
 
 	posts posts
 	end   ending
@@ -55,13 +70,15 @@ type Loop struct {
 }
 
 const (
-	maxEvents  = 128                  // of one look at the poller
-	recvSlots  = 32                   // datagrams of one receive call
-	slotBytes  = 65_535               // the largest datagram there is
-	sendBatch  = 64                   // messages of one send call
-	flushBytes = 224 << 10            // a queue of so much goes out with the train that is full then: the fourth large one
-	pollEvery  = time.Millisecond     // how long visits go on without a look at the poller
-	yieldEvery = 5 * time.Millisecond // how long a busy loop goes on without yielding
+	maxEvents    = 128                  // of one look at the poller
+	recvSlots    = 32                   // datagrams of one receive call
+	slotBytes    = 65_535               // the largest datagram there is
+	sendBatch    = 64                   // messages of one send call
+	writeBuffers = 64                   // buffers of one write
+	flushBytes   = 224 << 10            // a queue of so much goes out with the train that is full then: the fourth large one
+	pollEvery    = time.Millisecond     // how long visits go on without a look at the poller
+	pollPart     = 8                    // of the time of visits that looks may take: one part in so many
+	yieldEvery   = 5 * time.Millisecond // how long a busy loop goes on without yielding
 )
 
 // New makes a loop. It belongs to the calling goroutine until Run.
@@ -69,6 +86,7 @@ const (
 //   - Errors: a Config that makes no sense; ErrUnsupported; what the system answers when descriptors are
 //     short.
 func New(cfg Config) (*Loop, error) {
+	native := cfg.Kernel == nil
 	cfg, err := cfg.resolve()
 	if err != nil {
 		return nil, err
@@ -91,6 +109,9 @@ func New(cfg Config) (*Loop, error) {
 		recv:   sys.NewRecvBatch(recvSlots, slotBytes),
 		send:   sys.NewSendBatch(sendBatch),
 		icmp:   sys.NewReportBatch(reportSlots),
+		vector: sys.NewVector(writeBuffers),
+		native: native,
+		spare:  -1,
 
 		sockets: make(map[uint64]*UDP),
 	}
@@ -120,6 +141,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	case !first:
 		return ErrClosed
 	case closed:
+		l.end.left = stageClosing
 		l.closeSources()
 		return nil
 	}
@@ -176,12 +198,21 @@ func (l *Loop) poll() error {
 		l.turnEnd.run() // what timers have queued goes out before a wait, not after a look and a turn more
 	}
 	if l.busy() {
-		if !l.roundOver && l.now-l.polled < pollEvery {
+		if l.now-l.polled < l.pollGap() {
 			return nil
 		}
 		return l.collect(0)
 	}
 	return l.wait()
+}
+
+// pollGap is how long there is no look at the poller while there is other work: to the end of the round, and where many
+// are ready, who all are looked at, so long that looking does not take more than its part of the time.
+func (l *Loop) pollGap() time.Duration {
+	if !l.roundOver {
+		return pollEvery
+	}
+	return min(pollPart*l.pollCost, pollEvery)
 }
 
 // busy tells that there is work which does not depend on the poller.
@@ -222,6 +253,8 @@ func (l *Loop) collect(timeout time.Duration) error {
 	if timeout != 0 {
 		l.waited += l.now - before
 		l.yielded = l.now // the others had their chance
+	} else {
+		l.pollCost += (min(l.now-before, 4*max(l.pollCost, time.Microsecond)) - l.pollCost) / 4 // a hiccup moves it little
 	}
 	for _, ev := range l.events[:n] {
 		if s := l.table.lookup(ev.Token); s != nil {
@@ -251,7 +284,18 @@ func (l *Loop) visitRing() {
 	}
 }
 
+// becameReady puts a source in the ring that the poller has found ready, or that was asked to go on.
+func (l *Loop) becameReady(s *share.Source) {
+	if l.ring.Ready(s) {
+		s.Since = l.now
+	}
+}
+
 func (l *Loop) visit(s *share.Source) {
+	if s.Since >= 0 {
+		l.stats.visitWait.record(l.now - s.Since)
+		s.Since = -1
+	}
 	l.visited = s.Owner.(visitor)
 	more := l.visited.visit()
 	if l.uncharged > 0 {

@@ -266,13 +266,13 @@ func TestPostShare(t *testing.T) {
 	})
 }
 
-// stream posts n functions, again where the queue is full, and checks that each ran once and in order.
-type stream struct {
+// postStream posts n functions, again where the queue is full, and checks that each ran once and in order.
+type postStream struct {
 	n    int
 	next int // loop only
 }
 
-func (s *stream) post(t *testing.T, l *Loop, each func()) {
+func (s *postStream) post(t *testing.T, l *Loop, each func()) {
 	for i := range s.n {
 		fn := func() {
 			if s.next != i {
@@ -314,7 +314,7 @@ func TestPostFlood(t *testing.T) {
 		tick = func() { ticks++; l.AfterFunc(0, tick) }
 		tick()
 
-		var streams [goroutines]stream
+		var streams [goroutines]postStream
 		var posters sync.WaitGroup
 		for i := range streams {
 			streams[i].n = each

@@ -16,7 +16,9 @@ type Stats struct {
 	Waiting     int       // posted functions that wait now
 	TurnLength  Histogram // of turns, without the time waited
 	TimerLag    Histogram // from when a timer was due to when it was called
+	VisitWait   Histogram // from when the poller told of a source to its visit
 	UDP         UDPStats  // sums over all UDP sockets, closed ones included
+	Streams     StreamStats
 }
 
 // loopStats is written by the loop and read by any goroutine.
@@ -26,6 +28,8 @@ type loopStats struct {
 	overruns    atomic.Uint64
 	turnLength  recorder
 	timerLag    recorder
+	visitWait   recorder
+	streams     streamCounters
 	turnBegan   time.Duration // loop only
 
 	mu     sync.Mutex
@@ -42,6 +46,8 @@ func (l *Loop) Stats() Stats {
 		Waiting:     int(l.posts.n.Load()),
 		TurnLength:  l.stats.turnLength.snapshot(),
 		TimerLag:    l.stats.timerLag.snapshot(),
+		VisitWait:   l.stats.visitWait.snapshot(),
+		Streams:     l.stats.streams.snapshot(),
 	}
 	l.stats.mu.Lock()
 	s.UDP = l.stats.closed
@@ -51,6 +57,16 @@ func (l *Loop) Stats() Stats {
 		s.UDP.add(u.Stats())
 	}
 	return s
+}
+
+func (s *Stats) add(o *Stats) {
+	s.Turns += o.Turns
+	s.TimersFired += o.TimersFired
+	s.Overruns += o.Overruns
+	s.Waiting += o.Waiting
+	s.TurnLength.add(&o.TurnLength)
+	s.TimerLag.add(&o.TimerLag)
+	s.UDP.add(o.UDP)
 }
 
 func (s *loopStats) opened(u *UDP) {

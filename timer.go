@@ -68,6 +68,12 @@ func (t *Timer) Reset(d time.Duration) bool {
 	return running
 }
 
+// resetAt has a timer that AfterFunc made call its function at a time on the loop's clock.
+func (t *Timer) resetAt(when time.Duration) {
+	t.Stop()
+	t.loop.timers.arm(t, when)
+}
+
 // Missed is how many ticks of Every were skipped.
 func (t *Timer) Missed() uint64 { return t.missed }
 

@@ -32,7 +32,7 @@ func (u *UDP) ready(r poll.Ready) {
 	}
 	u.readable = u.readable || r&poll.Readable != 0
 	if r&(poll.Readable|poll.Failed|poll.HungUp) != 0 && !u.paused && !u.resting {
-		u.loop.ring.Ready(u.source)
+		u.loop.becameReady(u.source)
 	}
 }
 

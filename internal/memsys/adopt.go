@@ -10,7 +10,7 @@ func (k kernel) Describe(fd int) (sys.Description, error) {
 	if err != nil {
 		return sys.Description{}, err
 	}
-	return sys.Description{Family: s.family, Kind: sys.UDP, Cookie: s.cookie}, nil
+	return sys.Description{Family: s.family, Kind: s.kind, Listening: s.listening(), Cookie: s.cookie}, nil
 }
 
 func (k kernel) Duplicate(fd int) (int, error) {
@@ -21,7 +21,16 @@ func (k kernel) Duplicate(fd int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	return k.n.enter(s), nil
+	return k.n.enter(s)
+}
+
+// Unblock has nothing to do: no call here blocks.
+func (k kernel) Unblock(fd int) error {
+	k.n.mu.Lock()
+	defer k.n.mu.Unlock()
+	k.n.calls.Unblock++
+	_, err := k.n.socket(fd)
+	return err
 }
 
 // Unbatched answers nil: all calls here move many.

@@ -8,13 +8,6 @@ import (
 	"github.com/weirnet/weir/internal/sys"
 )
 
-// The ephemeral ports of Linux (ip_local_port_range). Here they are given out in order, so that a test
-// sees the same ports in each run.
-const (
-	firstEphemeral = 32768
-	lastEphemeral  = 60999
-)
-
 func (s *socket) bind(addr netip.AddrPort) error {
 	if !addr.IsValid() { // what the real kernel makes of an all-zero sockaddr_in6
 		addr = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
@@ -26,11 +19,14 @@ func (s *socket) bind(addr netip.AddrPort) error {
 		return syscall.EINVAL
 	}
 	local := wire(addr)
+	if s.kind == sys.TCP && local.Addr().IsMulticast() {
+		return syscall.EINVAL
+	}
 	if a := local.Addr(); !a.IsUnspecified() && !isBroadcast(a) && !a.IsMulticast() && !s.net.isLocal(a) {
 		return syscall.EADDRNOTAVAIL
 	}
 	if local.Port() == 0 {
-		port, ok := s.net.ephemeral()
+		port, ok := s.ports().ephemeral()
 		if !ok {
 			return syscall.EADDRINUSE
 		}
@@ -67,7 +63,7 @@ func (s *socket) autobind() error {
 	if s.local.Port() != 0 {
 		return nil
 	}
-	port, ok := s.net.ephemeral()
+	port, ok := s.ports().ephemeral()
 	if !ok {
 		return syscall.EAGAIN
 	}
@@ -79,35 +75,42 @@ func (s *socket) autobind() error {
 func (s *socket) claim(local netip.AddrPort) {
 	s.release()
 	s.local = local
-	s.net.ports[local.Port()] = append(s.net.ports[local.Port()], s)
+	used := s.ports().used
+	used[local.Port()] = append(used[local.Port()], s)
 }
 
 // release takes the socket off its port.
 func (s *socket) release() {
 	port := s.local.Port()
-	if port == 0 {
+	switch {
+	case port == 0:
 		return
-	}
-	rest := s.net.ports[port]
-	rest = slices.DeleteFunc(rest, func(x *socket) bool { return x == s })
-	if len(rest) == 0 {
-		delete(s.net.ports, port)
-	} else {
-		s.net.ports[port] = rest
+	case s.accepted:
+		s.net.tcp.leave(s)
+	default:
+		used := s.ports().used
+		rest := slices.DeleteFunc(used[port], func(x *socket) bool { return x == s })
+		if len(rest) == 0 {
+			delete(used, port)
+		} else {
+			used[port] = rest
+		}
 	}
 	s.local = netip.AddrPortFrom(s.local.Addr(), 0)
 }
 
-// conflicts tells whether another socket holds local. Two may share it if both say ReuseAddr or both
-// say ReusePort.
+// conflicts tells whether another socket holds local. Two may share it if both say ReusePort or both say
+// ReuseAddr; the latter does not let anybody share with a listener.
 func (s *socket) conflicts(local netip.AddrPort) bool {
-	for _, other := range s.net.ports[local.Port()] {
-		shared := s.reuseAddr && other.reuseAddr || s.reusePort && other.reusePort
-		if !shared && overlap(local.Addr(), s.v6only, other.local.Addr(), other.v6only) {
+	ports := s.ports()
+	for _, other := range ports.used[local.Port()] {
+		shared := s.reuseAddr && other.reuseAddr && !other.listening() || s.reusePort && other.reusePort
+		if other != s && !shared && overlap(local.Addr(), s.v6only, other.local.Addr(), other.v6only) {
 			return true
 		}
 	}
-	return false
+	there := ports.accepted[local.Port()]
+	return there.strict > 0 || there.all > 0 && !s.reuseAddr
 }
 
 // overlap tells whether one destination could be meant for both. An IPv6 wildcard covers IPv4 as well,
@@ -117,19 +120,4 @@ func overlap(a netip.Addr, aOnly bool, b netip.Addr, bOnly bool) bool {
 		return wild.IsUnspecified() && (wild.Is4() == x.Is4() || wild.Is6() && !only)
 	}
 	return a == b || covers(a, aOnly, b) || covers(b, bOnly, a)
-}
-
-// ephemeral finds a port that no socket has.
-func (n *Net) ephemeral() (uint16, bool) {
-	for range lastEphemeral - firstEphemeral + 1 {
-		port := n.nextPort
-		n.nextPort++
-		if n.nextPort > lastEphemeral {
-			n.nextPort = firstEphemeral
-		}
-		if len(n.ports[port]) == 0 {
-			return port, true
-		}
-	}
-	return 0, false
 }

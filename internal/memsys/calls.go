@@ -3,10 +3,14 @@ package memsys
 // Calls is how often each call was made on a Net, whatever it answered.
 type Calls struct {
 	Socket, Bind, Connect, LocalAddr, RemoteAddr, Close int
-	Describe, Duplicate                                 int
+	Describe, Duplicate, Unblock                        int
 	Recv, Send, RecvErrors                              int
 	SetOption, GetOption, MemInfo                       int
 	BindToDevice, Membership                            int
+
+	Listen, Accept, Read, Write, SendFile, CloseWrite, Info  int
+	BindUnix, ConnectUnix, LocalUnix, RemoteUnix, UnlinkUnix int
+	SendUnix, RecvUnix, WriteFiles, ReadFiles                int
 
 	Add, Modify, Remove int // what epoll_ctl would be
 	WaitNow             int // Wait with a timeout of zero

@@ -42,7 +42,7 @@ func TestChargeOfSegments(t *testing.T) {
 	t.Parallel()
 	train := packet{payload: make([]byte, 60_000), segment: 1000, paged: true}
 	for joined, want := range map[int]int{1: 60_832, 0: 60 * 1832} {
-		s := newSocket(New(), sys.IPv4)
+		s := newSocket(New(), sys.IPv4, sys.UDP)
 		s.options[sys.RecvJoined] = joined
 		s.accept(&train)
 		if got := s.charged(); got != want {

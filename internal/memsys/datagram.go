@@ -17,7 +17,7 @@ func (k kernel) Recv(fd int, b *sys.RecvBatch, n int) (int, error) {
 	k.n.mu.Lock()
 	defer k.n.mu.Unlock()
 	k.n.calls.Recv++
-	s, err := k.n.socket(fd)
+	s, err := k.n.socketOf(fd, sys.UDP)
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func (k kernel) Send(fd int, b *sys.SendBatch, from, to int) (int, error) {
 	k.n.mu.Lock()
 	defer k.n.mu.Unlock()
 	k.n.calls.Send++
-	s, err := k.n.socket(fd)
+	s, err := k.n.socketOf(fd, sys.UDP)
 	if err != nil {
 		return 0, err
 	}

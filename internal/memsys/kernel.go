@@ -17,13 +17,19 @@ func (k kernel) Socket(f sys.Family, kind sys.Kind) (int, error) {
 	k.n.mu.Lock()
 	defer k.n.mu.Unlock()
 	k.n.calls.Socket++
-	if kind != sys.UDP {
-		return -1, syscall.EPROTONOSUPPORT
-	}
-	if f != sys.IPv4 && f != sys.IPv6 {
+	switch f {
+	case sys.IPv4, sys.IPv6:
+		if kind != sys.UDP && kind != sys.TCP {
+			return -1, syscall.EPROTONOSUPPORT
+		}
+	case sys.UnixFamily:
+		if kind != sys.UnixStream && kind != sys.Unixgram {
+			return -1, syscall.EPROTONOSUPPORT
+		}
+	default:
 		return -1, syscall.EAFNOSUPPORT
 	}
-	return k.n.open(f), nil
+	return k.n.enter(newSocket(k.n, f, kind))
 }
 
 func (k kernel) Bind(fd int, addr netip.AddrPort) error {
@@ -33,6 +39,9 @@ func (k kernel) Bind(fd int, addr netip.AddrPort) error {
 	s, err := k.n.socket(fd)
 	if err != nil {
 		return err
+	}
+	if s.family == sys.UnixFamily {
+		return syscall.EINVAL
 	}
 	return s.bind(addr)
 }
@@ -45,7 +54,12 @@ func (k kernel) Connect(fd int, addr netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	if !addr.IsValid() {
+	switch {
+	case s.family == sys.UnixFamily:
+		return syscall.EINVAL
+	case s.kind == sys.TCP:
+		return s.dial(addr)
+	case !addr.IsValid():
 		s.dissolve()
 		return nil
 	}
@@ -71,7 +85,7 @@ func (k kernel) RemoteAddr(fd int) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	if s.peer.Port() == 0 { // Linux tells a peer by its port: one at port 0 is none to getpeername(2)
+	if s.peer.Port() == 0 || s.kind == sys.TCP && !s.established() { // Linux tells a peer by its port: one at port 0 is none to getpeername(2)
 		return netip.AddrPort{}, syscall.ENOTCONN
 	}
 	return s.show(s.peer), nil
@@ -89,16 +103,29 @@ func (k kernel) Close(fd int) error {
 		k.n.calls.CloseAdded++
 	}
 	k.n.free(fd)
+	s.unref()
+	return nil
+}
+
+// unref ends a socket that has neither a descriptor nor is one on its way.
+func (s *socket) unref() {
 	if s.refs == 0 {
 		s.end()
 	}
-	return nil
 }
 
 // end is what comes with the last descriptor's close. Until then a closed one stays in its pollers.
 func (s *socket) end() {
 	for _, r := range slices.Clone(s.regs) {
 		r.end()
+	}
+	switch {
+	case s.kind == sys.TCP:
+		s.endTCP()
+	case s.stream != nil:
+		s.endUnix()
+	case s.gram != nil:
+		s.endGram()
 	}
 	s.leaveAll()
 	s.release()

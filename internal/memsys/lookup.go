@@ -14,7 +14,7 @@ func (n *Net) deliver(p *packet) {
 		n.multicast(p)
 		return
 	case isBroadcast(to):
-		for _, s := range n.ports[p.to.Port()] {
+		for _, s := range n.udp.used[p.to.Port()] {
 			if s.score(p) > 0 {
 				s.accept(p)
 			}
@@ -37,7 +37,7 @@ func (n *Net) deliver(p *packet) {
 // of a ReusePort group by a hash of the flow.
 func (n *Net) receiver(p *packet) (best *socket) {
 	top := 0
-	candidates := n.ports[p.to.Port()]
+	candidates := n.udp.used[p.to.Port()]
 	for _, s := range candidates {
 		if score := s.score(p); score > 0 && score >= top {
 			best, top = s, score
@@ -46,6 +46,11 @@ func (n *Net) receiver(p *packet) (best *socket) {
 	if best == nil || !best.reusePort || best.connected() {
 		return best
 	}
+	return pickGrouped(candidates, best, p)
+}
+
+// pickGrouped is the member of best's ReusePort group that gets a packet.
+func pickGrouped(candidates []*socket, best *socket, p *packet) *socket {
 	members := 0
 	for _, s := range candidates {
 		if s.groupedWith(best) {
@@ -65,8 +70,8 @@ func (n *Net) receiver(p *packet) (best *socket) {
 }
 
 func (s *socket) groupedWith(other *socket) bool {
-	return s.reusePort && !s.connected() && s.family == other.family && s.v6only == other.v6only &&
-		s.local == other.local
+	return s.reusePort && !s.connected() && s.listening() == other.listening() &&
+		s.family == other.family && s.v6only == other.v6only && s.local == other.local
 }
 
 // score tells how well a packet matches the socket, 0 for not at all: first an address of its own,

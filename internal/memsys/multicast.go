@@ -206,7 +206,7 @@ func (n *Net) multicast(p *packet) {
 	if !slices.ContainsFunc(n.groups[groupOn{group, p.iface}], wanted) {
 		return
 	}
-	for _, s := range n.ports[p.to.Port()] {
+	for _, s := range n.udp.used[p.to.Port()] {
 		on := groupOn{group, p.iface}
 		if group.Is6() {
 			on.iface = 0 // inet6_mc_sf_allow compares no interface

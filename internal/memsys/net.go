@@ -3,7 +3,8 @@
 // A [Net] is a small network on one machine: every descriptor made on it sees the same addresses and
 // ports, so that several loops can talk. It answers as Linux does, errno for errno (the suite in
 // internal/sys/systest runs on both), and it is exact: a datagram is with its receiver when Send
-// returns, ports are given out in order, and nothing depends on speed.
+// returns, and bytes are when Write does; a connection is in its listener's queue when Connect returns; ports are
+// given out in order, and nothing depends on speed.
 //
 // The network's addresses are 127.0.0.0/8, ::1, and those that AddAddr named; whatever else is sent to
 // is unreachable. The broadcast addresses are 255.255.255.255 and 127.255.255.255.
@@ -17,11 +18,14 @@
 // destination is not, is gone.
 //
 // Limits: every interface carries multicast, no datagram is really fragmented, and a receive buffer is given
-// back at once where Linux may keep a part for a while.
+// back at once where Linux may keep a part for a while. Buffers of streams hold bytes, not what Linux charges
+// for them. TCP has neither TIME_WAIT nor timeouts: DeferAccept waits for ever. A unix socket's path is a name in
+// the network alone, and every directory exists.
 package memsys
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -35,8 +39,11 @@ type Net struct {
 	table    []*socket  // by descriptor less firstFD; nil where free, and the same twice for a duplicate
 	lowest   int        // no entry of table before this is free
 	cookies  uint64     // the last one given to a socket
-	ports    map[uint16][]*socket
-	nextPort uint16
+	udp, tcp *ports
+	unix     map[string]*socket // unix sockets by name; nil where the socket of a path is closed
+	inFlight int                // descriptors in messages
+	opened   int                // descriptors
+	maxOpen  int                // SetMaxDescriptors; 0: none
 	addrs    map[netip.Addr]bool
 	ifaces   map[int]string // names by number
 	mtu      int
@@ -51,12 +58,13 @@ const firstFD = 3
 // New makes a network without sockets.
 func New() *Net {
 	return &Net{
-		ports:    make(map[uint16][]*socket),
-		nextPort: firstEphemeral,
-		addrs:    make(map[netip.Addr]bool),
-		ifaces:   map[int]string{loopback: "lo"},
-		mtu:      loopbackMTU,
-		groups:   make(map[groupOn][]*membership),
+		udp:    newPorts(),
+		tcp:    newPorts(),
+		unix:   make(map[string]*socket),
+		addrs:  make(map[netip.Addr]bool),
+		ifaces: map[int]string{loopback: "lo"},
+		mtu:    loopbackMTU,
+		groups: make(map[groupOn][]*membership),
 	}
 }
 
@@ -76,8 +84,8 @@ func (n *Net) AddAddr(addr netip.Addr) {
 	}
 }
 
-// BlockSends makes Send on fd answer EAGAIN, and fd not Writable, until it is called with false: the
-// full send buffer that a network in memory never has.
+// BlockSends makes what sends or writes on fd answer EAGAIN, and fd not Writable, until it is called with
+// false: a full send buffer, which datagrams in memory never meet.
 func (n *Net) BlockSends(fd int, on bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,12 +106,23 @@ func (n *Net) socket(fd int) (*socket, error) {
 	return n.table[i], nil
 }
 
-// open gives a new socket its first descriptor.
-func (n *Net) open(family sys.Family) int { return n.enter(newSocket(n, family)) }
+// socketOf is socket for calls of some kinds only.
+func (n *Net) socketOf(fd int, kinds ...sys.Kind) (*socket, error) {
+	s, err := n.socket(fd)
+	if err == nil && !slices.Contains(kinds, s.kind) {
+		return nil, syscall.EOPNOTSUPP
+	}
+	return s, err
+}
 
 // enter gives a socket the lowest free descriptor, as systems do: a caller that uses a number after its
 // close meets a stranger's socket here too.
-func (n *Net) enter(s *socket) int {
+//
+//   - Errors: EMFILE.
+func (n *Net) enter(s *socket) (int, error) {
+	if n.full() {
+		return -1, syscall.EMFILE
+	}
 	i := n.lowest
 	for i < len(n.table) && n.table[i] != nil {
 		i++
@@ -112,14 +131,16 @@ func (n *Net) enter(s *socket) int {
 		n.table = append(n.table, nil)
 	}
 	s.refs++
+	n.opened++
 	n.table[i] = s
 	n.lowest = i + 1
-	return firstFD + i
+	return firstFD + i, nil
 }
 
 func (n *Net) free(fd int) {
 	i := fd - firstFD
 	n.table[i].refs--
+	n.opened--
 	n.table[i] = nil
 	n.lowest = min(n.lowest, i)
 }

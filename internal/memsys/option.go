@@ -23,6 +23,9 @@ func (k kernel) SetOption(fd int, o sys.Option, value int) error {
 	if err != nil {
 		return err
 	}
+	if err := s.mayOption(o, true); err != nil {
+		return err
+	}
 	switch o {
 	case sys.ReuseAddr:
 		s.reuseAddr = value != 0
@@ -34,19 +37,26 @@ func (k kernel) SetOption(fd int, o sys.Option, value int) error {
 		s.recvLimit = bufferFor(value, maxBuffer, minRecvBuffer)
 	case sys.SendBuffer:
 		s.sendLimit = bufferFor(value, maxBuffer, minSendBuffer)
+		s.notify()
 	case sys.RecvBufferForce:
 		s.recvLimit = bufferFor(max(value, 0), maxForced, minRecvBuffer)
 	case sys.SendBufferForce:
 		s.sendLimit = bufferFor(max(value, 0), maxForced, minSendBuffer)
+		s.notify()
 	case sys.IPv6Only:
 		return s.setIPv6Only(value != 0)
 	case sys.TOS:
-		s.options[o] = value & 0xff
+		s.options[o] = s.ownClass(value & 0xff)
+	case sys.DeferAccept, sys.MaxSegment:
+		return s.setTCP(o, value)
 	case sys.MulticastInterface, sys.MulticastInterface6:
 		return s.setMulticastInterface(o, value)
 	default:
 		if err := s.setByRule(o, value); err != nil {
 			return err
+		}
+		if o == sys.TrafficClass {
+			s.options[o] = s.ownClass(s.options[o])
 		}
 		if value == 0 && (o == sys.Reports || o == sys.Reports6) {
 			s.reports.clear()
@@ -79,6 +89,9 @@ func (k kernel) GetOption(fd int, o sys.Option) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := s.mayOption(o, false); err != nil {
+		return 0, err
+	}
 	switch o {
 	case sys.ReuseAddr:
 		return flag(s.reuseAddr), nil
@@ -99,8 +112,10 @@ func (k kernel) GetOption(fd int, o sys.Option) (int, error) {
 		pending := s.pending
 		s.pending = 0
 		return int(pending), nil
-	case sys.TOS:
+	case sys.TOS, sys.DeferAccept:
 		return s.options[o], nil
+	case sys.MaxSegment:
+		return s.maxSegment(), nil
 	case sys.MulticastInterface:
 		return 0, nil // of the real one an address
 	case sys.MulticastInterface6:

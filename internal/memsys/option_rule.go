@@ -1,13 +1,14 @@
 package memsys
 
 import (
+	"math"
 	"syscall"
 
 	"github.com/weirnet/weir/internal/sys"
 )
 
 // optionCount is one more than the last option.
-const optionCount = sys.SegmentSize + 1
+const optionCount = sys.MaxSegment + 1
 
 // optionRule is what Linux makes of an option that is a number and nothing more.
 type optionRule struct {
@@ -43,6 +44,15 @@ var optionRules = [optionCount]optionRule{
 	sys.RecvTime:         {known: true, flag: true},
 	sys.RecvJoined:       {known: true, flag: true},
 	sys.SegmentSize:      {known: true, most: 65535},
+
+	sys.NoDelay:      {known: true, flag: true},
+	sys.KeepAlive:    {known: true, flag: true},
+	sys.KeepIdle:     {known: true, least: 1, most: 32767, initial: 7200},
+	sys.KeepInterval: {known: true, least: 1, most: 32767, initial: 75},
+	sys.KeepCount:    {known: true, least: 1, most: 127, initial: 9},
+	sys.UserTimeout:  {known: true, most: math.MaxInt32},
+	sys.Linger:       {known: true, least: -1, most: math.MaxInt32, initial: -1},
+	sys.NotSentLowAt: {known: true, least: math.MinInt32, most: math.MaxInt32},
 }
 
 // initialOptions are the values of a new socket.

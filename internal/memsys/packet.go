@@ -66,4 +66,10 @@ func (s *socket) enqueue(p *packet) {
 }
 
 // charged is what is in the receive buffer: reports are there too.
-func (s *socket) charged() int { return s.queue.charged + s.reports.charged }
+func (s *socket) charged() int {
+	charged := s.queue.charged + s.reports.charged
+	if s.stream != nil {
+		charged += s.stream.in.received
+	}
+	return charged
+}

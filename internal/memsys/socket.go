@@ -8,10 +8,11 @@ import (
 	"github.com/weirnet/weir/internal/sys"
 )
 
-// socket is one UDP socket. Its addresses are in wire form: an IPv4 peer of an IPv6 socket is IPv4 here.
+// socket is a socket of any kind; most of it is UDP's. Its addresses are in wire form: an IPv4 peer of an IPv6 socket is IPv4 here.
 type socket struct {
 	net    *Net
 	family sys.Family
+	kind   sys.Kind
 	cookie uint64
 	refs   int // descriptors
 
@@ -33,16 +34,30 @@ type socket struct {
 	pending   syscall.Errno // what the next call that looks for it answers and clears (sk_err)
 	blocked   bool          // BlockSends
 
+	stream *stream // of the kinds TCP and UnixStream
+	gram   *gram   // of Unixgram
+	name   string  // of the family UnixFamily: BindUnix
+
+	accepted, strict bool // at a port of Net.tcp.accepted, and counted as strict there
+
 	regs []*registration
 }
 
-func newSocket(n *Net, family sys.Family) *socket {
+func newSocket(n *Net, family sys.Family, kind sys.Kind) *socket {
 	n.cookies++
 	s := &socket{
-		net: n, family: family, cookie: n.cookies,
+		net: n, family: family, kind: kind, cookie: n.cookies,
 		recvLimit: defaultBuffer, sendLimit: defaultBuffer, options: initialOptions(),
 	}
-	s.local = netip.AddrPortFrom(s.wildcard(), 0)
+	switch {
+	case kind == sys.Unixgram:
+		s.gram = &gram{}
+	case kind != sys.UDP:
+		s.stream = &stream{}
+	}
+	if family != sys.UnixFamily {
+		s.local = netip.AddrPortFrom(s.wildcard(), 0)
+	}
 	return s
 }
 
@@ -74,6 +89,12 @@ func (s *socket) takePending() error {
 }
 
 func (s *socket) readiness() (r poll.Ready) {
+	switch {
+	case s.stream != nil:
+		return s.streamReadiness()
+	case s.gram != nil:
+		return s.gramReadiness()
+	}
 	if s.queue.len() > 0 {
 		r |= poll.Readable
 	}

@@ -19,7 +19,8 @@ type Lane struct {
 
 // Source is something that can be visited. It belongs to one lane for life.
 type Source struct {
-	Owner   any // the visitor's; not used here
+	Owner   any           // the visitor's; not used here
+	Since   time.Duration // when it became ready, below zero once it was visited; the visitor's, too
 	account account[Source]
 	lane    *Lane
 	again   bool // became ready while it was visited
@@ -28,7 +29,7 @@ type Source struct {
 
 // NewSource makes a source of the lane that belongs to owner.
 func (l *Lane) NewSource(owner any) *Source {
-	s := &Source{Owner: owner, lane: l}
+	s := &Source{Owner: owner, Since: -1, lane: l}
 	s.account.owner = s
 	l.account.owner = l
 	return s
@@ -97,23 +98,24 @@ func (r *Ring) Made(s *Source) {
 	}
 }
 
-// Ready puts a source in the ring. One that is there already stays where it is; one that is being
-// visited will not leave at the end of its visit; one that was removed stays out.
-func (r *Ring) Ready(s *Source) {
+// Ready puts a source in the ring, and tells whether it came in. One that is there already stays where it is; one that
+// is being visited will not leave at the end of its visit; one that was removed stays out.
+func (r *Ring) Ready(s *Source) (entered bool) {
 	switch {
 	case s.removed:
-		return
+		return false
 	case s == r.source:
 		s.again = true
-		return
+		return false
 	case s.account.in != nil || s == s.lane.held:
-		return
+		return false
 	}
 	s.lane.sources.enter(&s.account)
 	r.ready++
 	if s.lane != r.lane && s.lane.account.in == nil {
 		r.lanes.enter(&s.lane.account)
 	}
+	return true
 }
 
 // Remove takes a source out of the ring for good, also in the middle of its visit.

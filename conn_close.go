@@ -1,0 +1,182 @@
+package weir
+
+import (
+	"github.com/weirnet/weir/internal/stream"
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// Close closes the connection when the peer's kernel has taken what is queued, at once where it can. Nothing is
+// delivered any more, and OnClose follows. Where the peer has sent something that was not read, which would have a
+// close reset the connection and take from the peer what it was sent last, the writing direction is ended and what
+// comes thrown away until the peer ends its own. Both have ConnConfig.CloseTimeout, after which the connection is reset
+// and OnClose told ErrTimeout.
+//
+//   - Errors: ErrClosed when Close was called before, or the connection is closed.
+func (c *Conn) Close() error {
+	switch {
+	case c.state >= connClosing:
+		return ErrClosed
+	case c.state == connDialling:
+		c.close(nil)
+		return nil
+	}
+	open := c.mayWrite() == nil
+	c.state = connClosing
+	c.again, c.refused, c.drained = false, false, false
+	if c.sender != nil {
+		c.sender.refuse()
+		if open {
+			c.sender.moveAll()
+		}
+	}
+	c.changed()
+	if c.out.Items() == 0 {
+		c.flush()
+	}
+	if c.state == connClosing && c.out.Empty() {
+		c.finishClose()
+	}
+	if c.state == connClosing {
+		c.limitClose()
+	}
+	return nil
+}
+
+// Reset closes the connection at once: the peer reads an error instead of an end (RST), and what is queued on both
+// sides is lost. OnClose follows, with nil.
+//
+//   - Errors: ErrClosed when it is closed already.
+//   - Platforms: a unix socket has no reset: the peer reads the end behind what the kernel has.
+func (c *Conn) Reset() error {
+	if c.state == connClosed {
+		return ErrClosed
+	}
+	c.abort(nil)
+	return nil
+}
+
+func (c *Conn) abort(why error) {
+	if c.fd >= 0 && c.family != sys.UnixFamily && !c.shared {
+		_ = c.loop.kernel.SetOption(c.fd, sys.Linger, 0) // at worst the peer reads an end
+	}
+	c.close(why)
+}
+
+// finishClose closes a connection that has written everything.
+func (c *Conn) finishClose() {
+	switch {
+	case c.discard:
+		return // until the peer closes
+	case c.ended || c.shared || c.broken != nil || !c.unread():
+		c.close(nil)
+	default:
+		c.discard = true
+		if !c.endSent {
+			c.endSent = true
+			_ = c.loop.kernel.CloseWrite(c.fd) // if it fails, the next read tells
+		}
+		c.changed()
+	}
+}
+
+// unread tells whether the peer has sent something that nobody has read. A look takes one piece of it away.
+func (c *Conn) unread() bool {
+	var scratch *[scratchBytes]byte = c.loop.scratchBuffer()
+	n, err := c.loop.kernel.Read(c.fd, scratch[:])
+	return err == nil && n > 0
+}
+
+// scratchBytes are for what is thrown away while a callback may still have the read buffer.
+const scratchBytes = 4 << 10
+
+func (l *Loop) scratchBuffer() *[scratchBytes]byte {
+	if l.scratch == nil {
+		l.scratch = new([scratchBytes]byte)
+	}
+	return l.scratch
+}
+
+func (c *Conn) close(why error) {
+	if why == ErrClosed {
+		c.flush() // as far as the kernel takes it at once
+	}
+	if c.state == connClosed {
+		return
+	}
+	l := c.loop
+	if c.sender != nil {
+		c.sender.refuse()
+		l.stats.streams.unsentBytes.Add(uint64(c.sender.giveUp()))
+	}
+	c.endDial()
+	came := c.state != connDialling
+	c.state = connClosed
+	c.giveUpQueue()
+	c.publish()
+	c.stopTiming()
+	l.table.remove(c.token)
+	l.ring.Remove(c.source)
+	c.closeDescriptor()
+	c.countClosed(came, why)
+	if c.listener != nil {
+		c.listener.left(c)
+	}
+	c.closeErr, c.closeDue = why, true
+	c.flushDue, c.drained, c.again = false, false, false
+	l.turnEnd.add(c)
+}
+
+func (c *Conn) closeDescriptor() {
+	if c.fd < 0 {
+		return
+	}
+	if !c.outside {
+		_ = c.loop.poller.Remove(c.fd) // before close: a duplicate of the descriptor would keep it registered
+	}
+	fd := c.fd
+	c.fd = -1
+	_ = c.loop.kernel.Close(fd)
+	c.loop.descriptorFreed()
+}
+
+// giveUpQueue drops what is queued to be written.
+func (c *Conn) giveUpQueue() {
+	l := c.loop
+	l.stats.streams.unsentBytes.Add(uint64(c.out.Bytes()))
+	c.out.Clear(&l.chunks, c.closeFD, func(f *stream.File) { c.fileDone(f, ErrClosed) })
+}
+
+// stop is Close, once what the kernel has received for the connection is delivered.
+func (c *Conn) stop() {
+	if c.state == connDialling {
+		c.close(nil)
+		return
+	}
+	if c.state != connOpen {
+		return
+	}
+	c.stopping = true
+	c.left = c.receivedAtMost()
+	c.Resume()
+	if c.ended {
+		_ = c.Close()
+		return
+	}
+	c.loop.becameReady(c.source)
+}
+
+// finishStop closes a connection that a Stop waited for.
+func (c *Conn) finishStop() {
+	if c.state == connOpen && !c.paused {
+		_ = c.Close()
+	}
+}
+
+// receivedAtMost is a number of bytes that the kernel cannot hold more of.
+func (c *Conn) receivedAtMost() int {
+	limit, err := c.loop.kernel.GetOption(c.fd, sys.RecvBuffer)
+	if err != nil {
+		return 0
+	}
+	return limit
+}

@@ -1,0 +1,32 @@
+package weir
+
+// ConnHandler is what a connection calls. Functions left nil do what is said there.
+type ConnHandler struct {
+	// OnOpen is called first, when the connection is there.
+	OnOpen func(c *Conn)
+
+	// OnData is called with bytes that were read. b is lent until it returns, and may be written to. It is empty where
+	// Conn.Again asked for the call.
+	OnData func(c *Conn, b []byte)
+
+	// OnFiles is called, before OnData, with the descriptors that came with its bytes over a unix connection:
+	// between what was sent before their message and the end of b lies that message. What is not taken of f is closed
+	// when it returns. Nil closes all.
+	OnFiles func(c *Conn, f *Files)
+
+	// OnDrain is called when, after a Write answered ErrWouldBlock, less than half of the write buffer waits.
+	OnDrain func(c *Conn)
+
+	// OnEnd is called when the peer has ended its direction: no bytes follow. Writing goes on, until CloseWrite or
+	// Close. Nil closes the connection when what is queued has gone out.
+	OnEnd func(c *Conn)
+
+	// OnTimeout is called when a time limit is over; the connection stays as it is, and the limit, unless it was the
+	// deadline, begins again. Nil ends the connection, with an error that matches ErrTimeout.
+	OnTimeout func(c *Conn, what Timeout)
+
+	// OnClose is the last call: nil after Close, or when both directions had ended, ErrClosed when the loop ended, else
+	// an *OpError with what ended the connection, such as ECONNRESET where the peer did. It is the only call where the
+	// connection never came about.
+	OnClose func(c *Conn, err error)
+}

@@ -1,0 +1,20 @@
+module github.com/weirnet/weir/lab
+
+go 1.26.0
+
+replace github.com/weirnet/weir => ../
+
+require (
+	github.com/panjf2000/gnet/v2 v2.9.7
+	github.com/weirnet/weir v0.0.0
+	golang.org/x/sys v0.50.0
+)
+
+require (
+	github.com/panjf2000/ants/v2 v2.11.3 // indirect
+	github.com/valyala/bytebufferpool v1.0.0 // indirect
+	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.0 // indirect
+	golang.org/x/sync v0.11.0 // indirect
+	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
+)

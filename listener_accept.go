@@ -1,0 +1,217 @@
+package weir
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/weirnet/weir/internal/poll"
+	"github.com/weirnet/weir/internal/sock"
+	"github.com/weirnet/weir/internal/stream"
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// visit accepts while the bound allows and there is somebody.
+func (ln *Listener) visit() (more bool) {
+	most := ln.limits.bound.most()
+	for most > 0 && ln.loop.ring.Open() && !ln.loop.stopDue() {
+		if !ln.accepting() {
+			return false
+		}
+		fd, peer, err := ln.loop.kernel.Accept(ln.fd)
+		if err != nil {
+			if !ln.acceptFailed(err) {
+				return false
+			}
+		} else {
+			ln.failures, ln.rests = 0, 0
+			ln.accepted(fd, peer)
+			ln.loop.charge(1)
+		}
+		most--
+	}
+	if !ln.accepting() {
+		return false
+	}
+	ln.loop.stats.streams.boundStops.Add(1)
+	return true
+}
+
+// accepting tells that connections may be accepted.
+func (ln *Listener) accepting() bool {
+	return ln.fd >= 0 && !ln.paused && !ln.resting && ln.loop.end.stage() != stageClosing &&
+		(ln.maxConns == 0 || ln.open < ln.maxConns || ln.stopping)
+}
+
+// accepted makes a connection of a descriptor.
+func (ln *Listener) accepted(fd int, peer netip.AddrPort) {
+	l := ln.loop
+	l.stats.streams.accepted.Add(1)
+	ln.open++
+	c := l.newConn(ln.limits, ln.family, &ln.lane, &ln.handler.Conn)
+	c.listener, c.remote = ln, sock.Unmap(peer)
+	if ln.family == sys.UnixFamily {
+		_ = ln.settings.Apply(l.kernel, fd, ln.family) // a buffer that is not as wished is no reason to hang up
+	}
+	if err := c.enter(fd, poll.Read); err != nil {
+		c.forget()
+		l.stats.streams.acceptErrors.Add(1)
+		ln.report(err)
+		return
+	}
+	c.opened()
+	if ln.stopConns {
+		c.stop()
+	}
+}
+
+// left takes note of a connection that is closed.
+func (ln *Listener) left(*Conn) {
+	ln.open--
+	if ln.maxConns > 0 && ln.open == ln.maxConns-1 {
+		ln.changed()
+	}
+}
+
+// acceptFailed handles the error of an accept, and tells whether to go on.
+func (ln *Listener) acceptFailed(err error) (more bool) {
+	l := ln.loop
+	class := stream.AcceptClass(err)
+	if class == stream.Wait {
+		l.settle()
+		if ln.stopping {
+			ln.close(nil)
+		}
+		return false
+	}
+	l.stats.streams.acceptErrors.Add(1)
+	switch class {
+	case stream.Dead:
+		ln.close(ln.opError("accept", err))
+	case stream.Full:
+		if ln.rests == 0 { // once, as long as it lasts
+			ln.report(ln.opError("accept", err))
+		}
+		ln.refuseQueued()
+		ln.rest()
+	case stream.Memory:
+		if ln.rests == 0 {
+			ln.report(ln.opError("accept", err))
+		}
+		ln.rest()
+	default:
+		ln.report(ln.opError("accept", err))
+		if ln.failures++; ln.failures >= failuresBeforeRest {
+			ln.rest()
+		}
+	}
+	l.charge(1)
+	return ln.accepting()
+}
+
+// report has OnError told of an error, unless there were too many lately.
+func (ln *Listener) report(err error) {
+	if ln.errors.len() == maxErrors || !ln.errorRate.allow(ln.loop.now) {
+		return
+	}
+	ln.errors.push(err)
+	ln.changed()
+}
+
+// refuseQueued gives clients that wait and cannot be served a clean end, with the descriptor that is kept for that:
+// left in the backlog they would wait for something that may never come.
+func (ln *Listener) refuseQueued() {
+	l := ln.loop
+	for l.spare >= 0 && l.ring.Open() {
+		_ = l.kernel.Close(l.spare)
+		l.spare = -1
+		fd, _, err := l.kernel.Accept(ln.fd)
+		if err == nil {
+			ln.refuse(fd)
+		}
+		l.reserveDescriptor()
+		if err != nil {
+			return
+		}
+		l.charge(1)
+	}
+}
+
+// refuse ends a connection so that its client reads an end: a close with something unread would be a reset.
+func (ln *Listener) refuse(fd int) {
+	l := ln.loop
+	l.stats.streams.acceptRefused.Add(1)
+	_ = l.kernel.CloseWrite(fd)
+	scratch := l.scratchBuffer()
+	for range refuseReads {
+		if n, err := l.kernel.Read(fd, scratch[:]); n == 0 || err != nil {
+			break
+		}
+	}
+	_ = l.kernel.Close(fd)
+}
+
+// refuseReads is how often something is read of who is refused; a client that has sent more is reset.
+const refuseReads = 4
+
+// reserveDescriptor keeps one for refuseQueued. Where there is none, the next trial may have more luck.
+func (l *Loop) reserveDescriptor() {
+	if l.spare >= 0 {
+		return
+	}
+	if fd, err := l.kernel.Socket(sys.UnixFamily, sys.UnixStream); err == nil {
+		l.spare = fd
+	}
+}
+
+func (l *Loop) releaseReserve() {
+	if l.spare >= 0 {
+		_ = l.kernel.Close(l.spare)
+		l.spare = -1
+	}
+}
+
+// longestAcceptRest is how long a listener rests for want of descriptors: if one is freed elsewhere in the process,
+// the loop does not hear of it.
+const longestAcceptRest = 4 * shortestRest
+
+// rest accepts nothing for a time.
+func (ln *Listener) rest() {
+	switch {
+	case ln.fd < 0:
+		return
+	case ln.stopping:
+		ln.close(nil) // who still waits could only be refused
+		return
+	}
+	l := ln.loop
+	ln.resting = true
+	ln.changed()
+	d := min(shortestRest<<min(ln.rests, 10), longestAcceptRest)
+	ln.rests++
+	if ln.rested == nil {
+		ln.rested = l.AfterFunc(d, ln.endRest)
+	} else {
+		ln.rested.Reset(d)
+	}
+	l.resting = append(l.resting, ln)
+}
+
+// endRest accepts again.
+func (ln *Listener) endRest() {
+	if !ln.resting {
+		return
+	}
+	l := ln.loop
+	ln.rested.Stop()
+	ln.resting = false
+	l.resting = slices.DeleteFunc(l.resting, func(x *Listener) bool { return x == ln })
+	l.reserveDescriptor()
+	ln.changed()
+}
+
+// descriptorFreed has listeners try again that rest for want of one.
+func (l *Loop) descriptorFreed() {
+	for len(l.resting) > 0 {
+		l.resting[0].endRest()
+	}
+}
