@@ -136,6 +136,7 @@ type Stream interface {
 	//   - Shape: sent == 0 without an error: the file ends at offset.
 	//   - Errors: as Write; EINVAL, ENOSYS, EOPNOTSUPP and ErrUnsupported where it cannot be done with this file; ESPIPE
 	//     of a pipe, which has no offsets; EBADF of a file that was closed.
+	//   - Platforms: Linux raises SIGPIPE with EPIPE, which a Go program does not see unless it asks for it.
 	//   - Source: sendfile(2).
 	SendFile(fd int, f *os.File, offset int64, n int, more bool) (sent int, err error)
 

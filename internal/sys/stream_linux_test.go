@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"testing"
 
@@ -140,6 +141,72 @@ func TestStreamsDoNotWait(t *testing.T) {
 	wantFlags(t, fds[0])
 }
 
+// TestNoSignal: "It raises no SIGPIPE." A signal that is sent behind tells that none came before.
+func TestNoSignal(t *testing.T) {
+	k := New()
+	a, b := pair(t)
+	if err := k.CloseWrite(a); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := k.Read(b, make([]byte, 1)); n != 0 || err != nil {
+		t.Errorf("the end of the stream is %d, %v", n, err)
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, unix.SIGPIPE, unix.SIGWINCH)
+	defer signal.Stop(signals)
+	for name, write := range map[string]func() (int, error){
+		"one buffer":  func() (int, error) { return k.Write(a, vectorOf("x"), false) },
+		"two buffers": func() (int, error) { return k.Write(a, vectorOf("x", "y"), false) },
+		"files":       func() (int, error) { return k.WriteFiles(a, vectorOf("x"), []int{a}) },
+	} {
+		if n, err := write(); n != 0 || err != unix.EPIPE {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+	}
+	if err := unix.Kill(unix.Getpid(), unix.SIGWINCH); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-signals; got != unix.SIGWINCH {
+		t.Errorf("a write raises %v", got)
+	}
+}
+
+// TestDescribeListening has a socket of each kind that listens, and one that is connected to it.
+func TestDescribeListening(t *testing.T) {
+	t.Parallel()
+	k := New()
+	name := "@weir/" + t.TempDir()
+	l, conn := socketOf(t, k, UnixFamily, UnixStream), socketOf(t, k, UnixFamily, UnixStream)
+	if err := k.BindUnix(l, name); err != nil {
+		t.Fatal(err)
+	}
+	tcp := socketOf(t, k, IPv6, TCP)
+	for _, fd := range []int{l, tcp} {
+		if err := k.Listen(fd, 1); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := k.Describe(fd); !d.Listening || err != nil {
+			t.Errorf("%+v, %v", d, err)
+		}
+	}
+	if err := k.ConnectUnix(conn, name); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := k.Describe(conn); d.Listening || err != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if fd, peer, err := k.Accept(l); peer.IsValid() || err != nil {
+		t.Errorf("accepts from %v, %v", peer, err)
+	} else if err := k.Close(fd); err != nil {
+		t.Error(err)
+	}
+	for _, ask := range []func(int) (netip.AddrPort, error){k.LocalAddr, k.RemoteAddr} {
+		if at, err := ask(conn); at.IsValid() || err != nil {
+			t.Errorf("a unix socket is at %v, %v", at, err)
+		}
+	}
+}
+
 // TestStreamAllocations holds that what a loop does all the time makes no garbage.
 func TestStreamAllocations(t *testing.T) {
 	k := New()
@@ -224,6 +291,13 @@ func TestSendFile(t *testing.T) {
 	}
 	if at, err := file.Seek(0, io.SeekCurrent); at != 0 || err != nil {
 		t.Errorf("the file is at %d, %v", at, err)
+	}
+	if n, err := k.SendFile(client, file, 0, 1, false); n != 1 || err != nil {
+		t.Errorf("sends %d, %v", n, err)
+	}
+	_ = file.Close()
+	if n, err := k.SendFile(client, file, 0, 1, false); n != 0 || err != unix.EBADF { // nothing of the call before
+		t.Errorf("a file that was closed: %d, %v", n, err)
 	}
 }
 
