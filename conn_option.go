@@ -12,15 +12,18 @@ import (
 //
 //   - Errors: as all setters: ErrClosed, *OpError: what the kernel answers, ENOPROTOOPT or EOPNOTSUPP for a unix
 //     connection.
-func (c *Conn) SetNoDelay(on bool) error { return c.setOption(sys.NoDelay, boolInt(on)) }
+func (c *Conn) SetNoDelay(on bool) error {
+	value := 0
+	if on {
+		value = 1
+	}
+	return c.setOption(sys.NoDelay, value)
+}
 
 // SetKeepAlive asks a peer that has been quiet for idle whether it is there, again after each interval, and gives the
 // connection up when count of these had no answer. Zero values leave what is; a negative idle ends it. Units: whole
 // seconds, rounded up.
 func (c *Conn) SetKeepAlive(idle, interval time.Duration, count int) error {
-	if idle < 0 {
-		return c.setOption(sys.KeepAlive, 0)
-	}
 	return c.set(func() error {
 		return sock.SetKeepAlive(c.loop.kernel, c.fd, idle, interval, count)
 	})
@@ -102,11 +105,4 @@ func (c *Conn) Info() (info TCPInfo, err error) {
 		return err
 	})
 	return info, err
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

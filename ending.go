@@ -19,7 +19,10 @@ type ending struct {
 	why      cause         // guarded by mu
 	grace    time.Duration // guarded by mu: the shortest that a Stop asked for and beginStop has not seen; 0 is none
 
-	begun bool // loop only: sources have been told to stop
+	asked time.Duration // guarded by mu: the shortest grace of all Stops; 0 is none
+
+	begun bool  // loop only: sources have been told to stop
+	left  stage // loop only: the one that Run ended in; stageRunning where nothing was left to do
 }
 
 type stage int32
@@ -48,6 +51,16 @@ func (e *ending) request(to stage, why cause) {
 	}
 	e.why = why
 	e.current.Store(int32(to))
+}
+
+// shortest is the least grace that a Stop has given, negative where all wait as long as it takes.
+func (e *ending) shortest() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.asked == 0 {
+		return -1
+	}
+	return e.asked
 }
 
 func (e *ending) cause() cause {
@@ -79,12 +92,21 @@ func (l *Loop) Stop(grace time.Duration) {
 		return
 	}
 	l.end.mu.Lock()
-	if grace > 0 && (l.end.grace == 0 || grace < l.end.grace) {
-		l.end.grace = grace
+	if grace > 0 {
+		l.end.grace = shorter(l.end.grace, grace)
+		l.end.asked = shorter(l.end.asked, grace)
 	}
 	l.end.mu.Unlock()
 	l.end.request(stageStopping, byCall)
 	l.wake()
+}
+
+// shorter is the lesser of two graces, where 0 is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }
 
 // Shutdown is Stop(-1), and waits until Run has returned; any goroutine but the loop's, which would wait for
@@ -164,6 +186,7 @@ func (l *Loop) beginStop() {
 
 // finish leaves nothing behind, whatever made Run end.
 func (l *Loop) finish() {
+	l.end.left = l.end.stage()
 	l.end.request(stageClosing, byCall)
 	l.posts.close()
 	defer l.release()

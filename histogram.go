@@ -48,6 +48,14 @@ func (h *Histogram) Count() (n uint64) {
 // Sum is all durations together, to the nanosecond; one below zero counts as zero.
 func (h *Histogram) Sum() time.Duration { return h.sum }
 
+// add counts what another has counted, too.
+func (h *Histogram) add(o *Histogram) {
+	for i, n := range o.counts {
+		h.counts[i] += n
+	}
+	h.sum += o.sum
+}
+
 // Quantile is a duration that at least the part q (0 to 1) of all do not exceed: the end of the bucket in
 // which it lies. An empty histogram answers 0.
 func (h *Histogram) Quantile(q float64) time.Duration {

@@ -28,6 +28,7 @@ type Loop struct {
 	turnSeq   uint64        // timers armed before this turn have a lower number
 	waited    time.Duration // in this turn, for events or for other goroutines
 	polled    time.Duration // when the poller was last asked
+	pollCost  time.Duration // what that took, without a wait
 	yielded   time.Duration // when other goroutines last had their chance
 	ran       bool          // a callback ran since then
 	roundOver bool
@@ -76,6 +77,7 @@ const (
 	writeBuffers = 64                   // buffers of one write
 	flushBytes   = 224 << 10            // a queue of so much goes out with the train that is full then: the fourth large one
 	pollEvery    = time.Millisecond     // how long visits go on without a look at the poller
+	pollPart     = 8                    // of the time of visits that looks may take: one part in so many
 	yieldEvery   = 5 * time.Millisecond // how long a busy loop goes on without yielding
 )
 
@@ -139,6 +141,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	case !first:
 		return ErrClosed
 	case closed:
+		l.end.left = stageClosing
 		l.closeSources()
 		return nil
 	}
@@ -195,12 +198,21 @@ func (l *Loop) poll() error {
 		l.turnEnd.run() // what timers have queued goes out before a wait, not after a look and a turn more
 	}
 	if l.busy() {
-		if !l.roundOver && l.now-l.polled < pollEvery {
+		if l.now-l.polled < l.pollGap() {
 			return nil
 		}
 		return l.collect(0)
 	}
 	return l.wait()
+}
+
+// pollGap is how long there is no look at the poller while there is other work: to the end of the round, and where many
+// are ready, who all are looked at, so long that looking does not take more than its part of the time.
+func (l *Loop) pollGap() time.Duration {
+	if !l.roundOver {
+		return pollEvery
+	}
+	return min(pollPart*l.pollCost, pollEvery)
 }
 
 // busy tells that there is work which does not depend on the poller.
@@ -241,6 +253,8 @@ func (l *Loop) collect(timeout time.Duration) error {
 	if timeout != 0 {
 		l.waited += l.now - before
 		l.yielded = l.now // the others had their chance
+	} else {
+		l.pollCost += (min(l.now-before, 4*max(l.pollCost, time.Microsecond)) - l.pollCost) / 4 // a hiccup moves it little
 	}
 	for _, ev := range l.events[:n] {
 		if s := l.table.lookup(ev.Token); s != nil {

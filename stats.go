@@ -59,6 +59,16 @@ func (l *Loop) Stats() Stats {
 	return s
 }
 
+func (s *Stats) add(o *Stats) {
+	s.Turns += o.Turns
+	s.TimersFired += o.TimersFired
+	s.Overruns += o.Overruns
+	s.Waiting += o.Waiting
+	s.TurnLength.add(&o.TurnLength)
+	s.TimerLag.add(&o.TimerLag)
+	s.UDP.add(o.UDP)
+}
+
 func (s *loopStats) opened(u *UDP) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -295,16 +295,23 @@ func TestWatchFails(t *testing.T) {
 	}
 }
 
-// What the poller told before is forgotten when a watch leaves it.
+// What the poller told before is forgotten when a watch is paused, and when it leaves the poller.
 func TestWatchForgets(t *testing.T) {
-	inBubble(t, func(t *testing.T, net *memsys.Net) {
-		l := loopIn(t, net, Config{})
-		f := openForeign(t, l.kernel)
-		w := watchFD(t, l, f.fd, WatchHandler{OnReadable: func(*Watch) { t.Error("OnReadable") }})
-		w.ready(poll.Readable)
-		w.Pause()
-		w.endTurn()
-		w.Resume()
-		runFor(t, l, time.Second)
-	})
+	for name, then := range map[string]func(w *Watch){
+		"paused":            func(*Watch) {},
+		"away and back":     func(w *Watch) { w.endTurn(); w.Resume() },
+		"away, and waiting": func(w *Watch) { w.endTurn() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, net *memsys.Net) {
+				l := loopIn(t, net, Config{})
+				f := openForeign(t, l.kernel)
+				w := watchFD(t, l, f.fd, WatchHandler{OnReadable: func(*Watch) { t.Error("OnReadable") }})
+				w.ready(poll.Readable)
+				w.Pause()
+				then(w)
+				runFor(t, l, time.Second)
+			})
+		})
+	}
 }

@@ -19,6 +19,8 @@ var histograms = []histogram{
 		func(s *weir.Stats) *weir.Histogram { return &s.TurnLength }},
 	{describe("loop_timer_lag_seconds", "From when a timer was due to when it was called."),
 		func(s *weir.Stats) *weir.Histogram { return &s.TimerLag }},
+	{describe("loop_visit_wait_seconds", "From when the poller told of a source to its visit."),
+		func(s *weir.Stats) *weir.Histogram { return &s.VisitWait }},
 }
 
 // The buckets are fixed, as Prometheus wants them, and coarser than those of weir.Histogram: 21 series a

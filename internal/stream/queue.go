@@ -12,6 +12,7 @@ type File struct {
 	Offset int64
 	Left   int64 // bytes, at least 1 when it is pushed
 	Done   func(error)
+	Copy   bool // the kernel cannot send it: it is read and written
 }
 
 // Kind is what a Part consists of.
@@ -139,7 +140,7 @@ func (q *Queue) Wrote(p *Pool, n int) (sent []int) {
 	q.bytes -= n
 	for n > 0 {
 		c := q.head
-		if c.file != nil || c.fds != nil {
+		if c == nil || c.file != nil || c.fds != nil {
 			panic("stream: more was written than Next gave")
 		}
 		k := min(n, c.to-c.from)
