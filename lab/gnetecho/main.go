@@ -1,6 +1,5 @@
 //go:build unix
 
-// Gnetecho is a TCP echo server on one gnet loop.
 package main
 
 import (

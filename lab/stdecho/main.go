@@ -1,6 +1,5 @@
 //go:build unix
 
-// Stdecho is a TCP echo server of package net, with a goroutine a connection.
 package main
 
 import (

@@ -1,6 +1,5 @@
 //go:build unix
 
-// Weirecho is a TCP echo server on one weir loop.
 package main
 
 import (
