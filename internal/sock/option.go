@@ -60,6 +60,26 @@ func SetBuffer(k sys.Options, fd int, plain, force sys.Option, bytes int) error 
 	return nil
 }
 
+// setting is something to be told to a socket, where it is wanted.
+type setting struct {
+	name   string
+	wanted bool
+	set    func() error
+}
+
+// applyAll makes settings in their order, up to one that fails.
+func applyAll(all []setting) error {
+	for _, s := range all {
+		if !s.wanted {
+			continue
+		}
+		if err := s.set(); err != nil {
+			return &Error{s.name, err}
+		}
+	}
+	return nil
+}
+
 // InRange refuses a value outside its limits, by the name of its option.
 func InRange(name string, value, least, most int) error {
 	if value < least || value > most {

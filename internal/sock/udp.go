@@ -51,15 +51,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // OpenUDP opens, binds and, where a peer is given, connects a socket.
 func OpenUDP(k sys.Kernel, o UDPOptions) (fd int, family sys.Family, err error) {
-	family, local := FamilyOf(o)
-	fd, err = k.Socket(family, sys.UDP)
-	if err == syscall.EAFNOSUPPORT && !o.IPv6Only && !o.Local.Addr().IsValid() && !o.Peer.IsValid() {
-		// No IPv6 on this system: the wildcard is IPv4's then.
-		family, local = sys.IPv4, netip.AddrPortFrom(netip.IPv4Unspecified(), o.Local.Port())
-		fd, err = k.Socket(family, sys.UDP)
-	}
+	fd, family, local, err := socketFor(k, sys.UDP, o)
 	if err != nil {
-		return -1, 0, &Error{"socket", err}
+		return -1, 0, err
 	}
 	if err := prepareUDP(k, fd, family, local, o); err != nil {
 		_ = k.Close(fd)
@@ -68,31 +62,24 @@ func OpenUDP(k sys.Kernel, o UDPOptions) (fd int, family sys.Family, err error) 
 	return fd, family, nil
 }
 
+// socketFor makes a socket of the kind for o's addresses, and tells its local address in full.
+func socketFor(k sys.Setup, kind sys.Kind, o UDPOptions) (fd int, family sys.Family, local netip.AddrPort, err error) {
+	family, local = FamilyOf(o)
+	fd, err = k.Socket(family, kind)
+	if err == syscall.EAFNOSUPPORT && !o.IPv6Only && !o.Local.Addr().IsValid() && !o.Peer.IsValid() {
+		// No IPv6 on this system: the wildcard is IPv4's then.
+		family, local = sys.IPv4, netip.AddrPortFrom(netip.IPv4Unspecified(), o.Local.Port())
+		fd, err = k.Socket(family, kind)
+	}
+	if err != nil {
+		return -1, 0, local, &Error{"socket", err}
+	}
+	return fd, family, local, nil
+}
+
 func prepareUDP(k sys.Kernel, fd int, family sys.Family, local netip.AddrPort, o UDPOptions) error {
-	if family == sys.IPv6 {
-		if err := k.SetOption(fd, sys.IPv6Only, boolInt(o.IPv6Only)); err != nil {
-			return &Error{"IPv6Only", err}
-		}
-	}
-	for _, opt := range []struct {
-		name string
-		id   sys.Option
-		on   bool
-	}{
-		{"ReuseAddr", sys.ReuseAddr, o.ReuseAddr},
-		{"ReusePort", sys.ReusePort, o.ReusePort},
-	} {
-		if !opt.on {
-			continue
-		}
-		if err := k.SetOption(fd, opt.id, 1); err != nil {
-			return &Error{opt.name, err}
-		}
-	}
-	if o.Device != "" {
-		if err := k.BindToDevice(fd, o.Device); err != nil {
-			return &Error{fmt.Sprintf("Device %q", o.Device), err}
-		}
+	if err := claim(k, fd, family, o); err != nil {
+		return err
 	}
 	if err := o.UDPSettings.Apply(k, fd, family); err != nil {
 		return err
@@ -112,6 +99,16 @@ func prepareUDP(k sys.Kernel, fd int, family sys.Family, local netip.AddrPort, o
 	return nil
 }
 
+// claim sets what bears on who may have the local address.
+func claim(k sys.Options, fd int, family sys.Family, o UDPOptions) error {
+	return applyAll([]setting{
+		{"IPv6Only", family == sys.IPv6, func() error { return k.SetOption(fd, sys.IPv6Only, boolInt(o.IPv6Only)) }},
+		{"ReuseAddr", o.ReuseAddr, func() error { return k.SetOption(fd, sys.ReuseAddr, 1) }},
+		{"ReusePort", o.ReusePort, func() error { return k.SetOption(fd, sys.ReusePort, 1) }},
+		{fmt.Sprintf("Device %q", o.Device), o.Device != "", func() error { return k.BindToDevice(fd, o.Device) }},
+	})
+}
+
 // Apply tells a socket its settings.
 //
 //   - Errors: *Error with the setting's name.
@@ -122,11 +119,7 @@ func (o *UDPSettings) Apply(k sys.Options, fd int, family sys.Family) error {
 	twin := func(t Twin, value int) func() error {
 		return func() error { return t.Set(k, fd, family, value) }
 	}
-	for _, s := range []struct {
-		name   string
-		wanted bool
-		set    func() error
-	}{
+	return applyAll([]setting{
 		{"Broadcast", o.Broadcast, set(sys.Broadcast, 1)},
 		{"RecvBufferBytes", o.RecvBufferBytes != 0, func() error {
 			return SetBuffer(k, fd, sys.RecvBuffer, sys.RecvBufferForce, o.RecvBufferBytes)
@@ -146,15 +139,7 @@ func (o *UDPSettings) Apply(k sys.Options, fd int, family sys.Family) error {
 		{"ReceiveLocal", o.RecvLocal, set(RecvLocal(family), 1)},
 		{"ReceiveECN", o.RecvTrafficClass, twin(RecvTrafficClass(), 1)},
 		{"ReceiveTime", o.RecvTime, set(sys.RecvTime, 1)},
-	} {
-		if !s.wanted {
-			continue
-		}
-		if err := s.set(); err != nil {
-			return &Error{s.name, err}
-		}
-	}
-	return nil
+	})
 }
 
 // FamilyOf tells which family a socket for o needs, and its local address in full.
