@@ -2,11 +2,13 @@ package weir
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/weirnet/weir/fault"
 	"github.com/weirnet/weir/internal/memsys"
 	"github.com/weirnet/weir/internal/sock"
 	"github.com/weirnet/weir/internal/sys"
@@ -168,4 +170,10 @@ func wantReset(t *testing.T, err error) {
 	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("OnClose has %v, want a reset", err)
 	}
+}
+
+// faultErrno has each call of that name answer an errno.
+func faultErrno(t *testing.T, call string, errno syscall.Errno) fault.Plan {
+	t.Helper()
+	return plan(t, fmt.Sprintf("%s=%d", call, int(errno)))
 }
