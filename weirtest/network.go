@@ -29,6 +29,10 @@ func (n *Network) Kernel() *weir.Kernel { return n.kernel }
 // number.
 func (n *Network) AddAddr(addr netip.Addr) { n.net.AddAddr(addr) }
 
+// SetMaxDescriptors sets how many descriptors may be open on the network at a time, all loops together: what would make
+// another one then fails with EMFILE, until it is called with a larger number, or 0 for any.
+func (n *Network) SetMaxDescriptors(limit int) { n.net.SetMaxDescriptors(limit) }
+
 // BlockSends has the sockets bound to local take no datagrams any more, as with a full send buffer, which a network
 // in memory never has, until it is called with on false. It returns how many sockets that were. local is what
 // UDP.LocalAddr tells.

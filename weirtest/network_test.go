@@ -2,8 +2,10 @@ package weirtest
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,32 @@ func TestNetworkLoops(t *testing.T) {
 			t.Errorf("took %v, want an hour", took)
 		}
 	})
+}
+
+// TestSetMaxDescriptors holds "what would make another one then fails with EMFILE".
+func TestSetMaxDescriptors(t *testing.T) {
+	t.Parallel()
+	n := NewNetwork()
+	l, err := weir.New(weir.Config{Kernel: n.Kernel()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	open := func() error {
+		_, err := l.ListenUDP(netip.MustParseAddrPort("127.0.0.1:0"), weir.UDPConfig{}, weir.UDPHandler{})
+		return err
+	}
+	n.SetMaxDescriptors(1)
+	if err := open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); !errors.Is(err, syscall.EMFILE) {
+		t.Fatalf("the second of one answers %v", err)
+	}
+	n.SetMaxDescriptors(0)
+	if err := open(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestBlockSends fills a queue while the network takes nothing, until OnDrain.

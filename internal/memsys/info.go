@@ -2,6 +2,9 @@ package memsys
 
 import "github.com/weirnet/weir/internal/sys"
 
+// initialWindow is TCP_INIT_CWND, in segments: nothing here makes it grow.
+const initialWindow = 10
+
 // Info tells what memory can know: no time goes by here, and nothing is lost.
 func (k kernel) Info(fd int) (sys.TCPInfo, error) {
 	k.n.mu.Lock()
@@ -14,7 +17,7 @@ func (k kernel) Info(fd int) (sys.TCPInfo, error) {
 	st := s.stream
 	info := sys.TCPInfo{BytesReceived: uint64(st.in.total - st.in.count + st.in.received)}
 	if st.state == connected {
-		info.SendMSS = s.segmentBytes()
+		info.SendMSS, info.CongestionWindow = s.segmentBytes(), initialWindow
 	}
 	if p := s.pipeOut(); p != nil {
 		info.NotSentBytes = p.count - p.received

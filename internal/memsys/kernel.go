@@ -85,6 +85,9 @@ func (k kernel) RemoteAddr(fd int) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
+	if s.family == sys.UnixFamily && s.unixPeer() != nil {
+		return netip.AddrPort{}, nil
+	}
 	if s.peer.Port() == 0 || s.kind == sys.TCP && !s.established() { // Linux tells a peer by its port: one at port 0 is none to getpeername(2)
 		return netip.AddrPort{}, syscall.ENOTCONN
 	}

@@ -189,10 +189,10 @@ func fileError(err error) error {
 		return nil
 	case errors.Is(err, os.ErrClosed):
 		return syscall.EBADF
-	case errors.As(err, &errno) && errno != syscall.ESPIPE:
+	case errors.As(err, &errno) && errno != syscall.ESPIPE && errno != syscall.EISDIR:
 		return errno
 	}
-	return syscall.EINVAL
+	return syscall.EINVAL // no file that has pages
 }
 
 func (k kernel) CloseWrite(fd int) error {

@@ -40,6 +40,8 @@ func checkName(name string) error {
 		return syscall.EINVAL
 	case abstract(name):
 		return nil
+	case strings.IndexByte(name, 0) >= 0:
+		return syscall.EINVAL
 	case len(name) > maxPath:
 		return syscall.ENAMETOOLONG
 	}

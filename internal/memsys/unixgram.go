@@ -1,6 +1,7 @@
 package memsys
 
 import (
+	"math/bits"
 	"slices"
 	"syscall"
 
@@ -159,11 +160,23 @@ func (s *socket) sendUnix(b []byte, name string) error {
 	return nil
 }
 
-// letterCharge is what Linux charges a send buffer for a unix datagram: as a UDP one's without headers.
-func letterCharge(size int) int { return truesize(max(size-letterHeaders, 0), true) }
+// What Linux charges a send buffer for a unix datagram, read on 6.18 (amd64): the sk_buff, a head of at least 512
+// bytes and a power of two that holds the shared info besides the payload, and pages for what no head takes.
+const (
+	letterOverhead = 320
+	leastHead      = 512
+	mostHead       = 16384
+	pageBytes      = 4096
+)
 
-// letterHeaders is what UDP's headers take of a head and no unix datagram has.
-const letterHeaders = headOverhead4 - 320
+func letterCharge(size int) int {
+	head := size + letterOverhead
+	if head <= mostHead {
+		return skbBytes + max(leastHead, 1<<bits.Len(uint(head-1)))
+	}
+	pages := (head - mostHead + pageBytes - 1) / pageBytes
+	return skbBytes + mostHead + pages*pageBytes
+}
 
 func (k kernel) RecvUnix(fd int, b []byte) (int, string, sys.Flags, error) {
 	k.n.mu.Lock()

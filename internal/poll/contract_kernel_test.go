@@ -24,6 +24,8 @@ func TestZones(t *testing.T) {
 	systest.RunZones(t, poll.Native(), addr)
 }
 
+func TestPaths(t *testing.T) { systest.RunPaths(t, poll.Native()) }
+
 // linkLocal finds an address with a zone, and writes the zone as the interface's number.
 func linkLocal(t *testing.T) (netip.Addr, bool) {
 	interfaces, err := net.Interfaces()

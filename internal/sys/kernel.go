@@ -43,7 +43,7 @@ type Setup interface {
 
 	// Connect sets the default peer and the filter on sources; the zero AddrPort dissolves it (AF_UNSPEC). Of a TCP
 	// socket it begins the handshake, and answers EINPROGRESS where that is not over at once: the socket is Writable
-	// when it is, and SocketError then says how it went.
+	// when it is, and SocketError then says how it went. An IPv6 TCP socket takes IPv4 addresses as mapped ones alone.
 	Connect(fd int, addr netip.AddrPort) error
 
 	// LocalAddr is getsockname(2), RemoteAddr getpeername(2) (ENOTCONN when there is no peer).
@@ -108,7 +108,7 @@ type Stream interface {
 
 	// Accept takes a connection out of a listener's queue, non-blocking and close-on-exec.
 	//
-	//   - Shape: peer is zero for a unix socket, and where the connection is gone already.
+	//   - Shape: peer is zero for a unix socket, and may be where the connection is gone already.
 	//   - Errors: EMFILE, ENFILE, ENOBUFS, ENOMEM leave the connection in the queue, ECONNABORTED and the network's
 	//     (accept(2), "Error handling") do not; EINVAL when the socket does not listen.
 	Accept(fd int) (conn int, peer netip.AddrPort, err error)
@@ -116,7 +116,9 @@ type Stream interface {
 	// Read reads up to len(b) bytes, len(b) > 0.
 	//
 	//   - Shape: n == 0 without an error is the end of the stream.
-	//   - Errors: only with n == 0. ECONNRESET and the like once, then the end of the stream; ENOTCONN.
+	//   - Errors: only with n == 0. What was received comes before an error. ECONNRESET and the like once, to Read,
+	//     Write or SocketError, then the end of the stream; behind the end of the stream to the other two alone.
+	//     ENOTCONN of TCP, EINVAL of a unix socket that has no peer.
 	//   - Source: recv(2).
 	Read(fd int, b []byte) (n int, err error)
 
@@ -124,20 +126,22 @@ type Stream interface {
 	// follows at once (MSG_MORE). It raises no SIGPIPE.
 	//
 	//   - Shape: on success 1 <= n; less than there is means that there was no room for more.
-	//   - Errors: only with n == 0. EAGAIN; EPIPE after CloseWrite, or when the peer is gone; ECONNRESET.
+	//   - Errors: only with n == 0. EAGAIN; EPIPE after CloseWrite, or when the peer is gone; ECONNRESET, once, of TCP
+	//     (a unix socket keeps it for Read). Without a peer EPIPE of TCP, ENOTCONN of a unix socket.
 	//   - Source: send(2), sendmsg(2).
 	Write(fd int, v *Vector, more bool) (n int, err error)
 
 	// SendFile writes up to n bytes of f from offset on. f's own offset stays as it is.
 	//
 	//   - Shape: sent == 0 without an error: the file ends at offset.
-	//   - Errors: as Write; EINVAL, ENOSYS, EOPNOTSUPP and ErrUnsupported where it cannot be done with this file.
+	//   - Errors: as Write; EINVAL, ESPIPE, ENOSYS, EOPNOTSUPP and ErrUnsupported where it cannot be done with this
+	//     file.
 	//   - Source: sendfile(2).
 	SendFile(fd int, f *os.File, offset int64, n int, more bool) (sent int, err error)
 
 	// CloseWrite ends the writing direction: the peer reads the end of the stream behind what was written.
 	//
-	//   - Errors: ENOTCONN.
+	//   - Errors: ENOTCONN of a TCP socket that has no peer, or none any more: both directions are over, or it was reset.
 	//   - Source: shutdown(2) SHUT_WR.
 	CloseWrite(fd int) error
 
@@ -155,14 +159,16 @@ type Unix interface {
 	//
 	//   - Errors: EADDRINUSE for a path or a name that is there; ENOENT, ENOTDIR, EACCES; EINVAL for an empty name, a
 	//     socket that has one, and an abstract name of more than 107 bytes; ENAMETOOLONG.
-	//   - Platforms: Linux takes paths of any length, and has abstract names alone.
+	//   - Platforms: Linux takes paths of any length whose last element has no more than 80 bytes or so, and alone has
+	//     abstract names.
 	BindUnix(fd int, name string) error
 
 	// ConnectUnix connects to the socket of that name, at once. The empty name dissolves the association of a
 	// Unixgram socket.
 	//
 	//   - Errors: ENOENT, ECONNREFUSED where nobody listens, EAGAIN where the backlog is full, EPROTOTYPE where the
-	//     kinds differ, EISCONN.
+	//     kinds differ, EISCONN; EPERM where a Unixgram socket of that name has another peer; EINVAL for a stream and
+	//     the empty name.
 	ConnectUnix(fd int, name string) error
 
 	// LocalUnix and RemoteUnix are getsockname(2) and getpeername(2), ENOTCONN when there is no peer.
@@ -175,13 +181,14 @@ type Unix interface {
 	// SendUnix sends b as one datagram: to the socket of that name, or to the peer where the name is empty.
 	//
 	//   - Errors: EAGAIN when the receiver's queue is full, which only a socket that is connected to it can wait for as
-	//     Writable, or the own buffer; ECONNREFUSED, ENOENT, EMSGSIZE, ENOTCONN, EPIPE.
+	//     Writable, or the own buffer; ECONNREFUSED, which once dissolves the association with a closed peer, ENOENT,
+	//     EMSGSIZE, ENOTCONN, EPERM, EPROTOTYPE, EPIPE.
 	SendUnix(fd int, b []byte, to string) error
 
 	// RecvUnix receives one datagram into b.
 	//
 	//   - Shape: from is empty where the sender has no name; n == 0 is an empty datagram.
-	//   - Errors: EAGAIN; ECONNRESET where the peer of a connected socket was closed.
+	//   - Errors: EAGAIN; ECONNRESET, once, where the peer of a connected socket was connected back and takes another.
 	RecvUnix(fd int, b []byte) (n int, from string, flags Flags, err error)
 
 	// WriteFiles is Write with copies of descriptors, which go with the first byte. v must not be empty.

@@ -44,6 +44,20 @@ func (k *closingKernel) Duplicate(from int) (int, error) {
 	return k.opened(fd, err)
 }
 
+func (k *closingKernel) Accept(listener int) (int, netip.AddrPort, error) {
+	fd, peer, err := k.Kernel.Accept(listener)
+	fd, err = k.opened(fd, err)
+	return fd, peer, err
+}
+
+func (k *closingKernel) ReadFiles(fd int, b []byte, f *sys.Files) (int, error) {
+	n, err := k.Kernel.ReadFiles(fd, b, f)
+	for _, received := range f.FDs {
+		k.open[received] = true
+	}
+	return n, err
+}
+
 func (k *closingKernel) opened(fd int, err error) (int, error) {
 	if err == nil {
 		k.open[fd] = true

@@ -32,6 +32,8 @@ func Cases() []Case {
 		socketCases, bindCases, addressCases, connectCases, optionCases,
 		receiveCases, sendCases, refusedCases, dropCases, broadcastCases,
 		controlCases, sourceCases, segmentCases, reportCases, adoptCases, deviceCases, multicastCases,
+		listenCases, queueCases, acceptCases, streamConnectCases, streamCases, endCases, streamReadinessCases,
+		sendFileCases, streamOptionCases, unixCases, unixgramCases, filesCases,
 		registrationCases, readinessCases, waitCases, wakeCases,
 	) {
 		cases = append(cases, Case{c.name, func(t *testing.T, b poll.Backend) { c.run(newRig(t, b)) }})
