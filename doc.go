@@ -10,13 +10,14 @@
 //   - Everything belongs to the loop's goroutine, unless its text says "any goroutine". Before Run, that
 //     is the goroutine that called [New].
 //   - What a callback is lent (a datagram and its payload) is valid until it returns.
-//   - Other goroutines reach a loop by Post and PostContext, and a socket by its [Sender].
+//   - Other goroutines reach a loop by Post and PostContext, a socket by its [Sender], a connection by its
+//     [ConnSender].
 //   - Every queue that others fill has a limit with a default. A full one answers [ErrWouldBlock], or drops and
 //     counts. What the program itself arms (timers, next-turn functions, tasks) has none.
 //
 // A turn of the loop has four phases: timers that were due when it began; one look at the poller, which
 // waits when nothing is left to do; visits to the ready sources, each for its share, until all had one or
-// a timer falls due; and the end of the turn: sends that are queued go out, and callbacks that were put
+// a timer falls due; and the end of the turn: what is queued goes out, and callbacks that were put
 // off (OnDrain, OnError, OnClose) run.
 //
 // # The end
@@ -32,6 +33,24 @@
 //	defer done()
 //	context.AfterFunc(ctx, func() { loop.Stop(time.Second) })
 //	err := loop.Run(context.Background())
+//
+// # Streams
+//
+// A [Listener] accepts, [Loop.Dial] connects, and a [Conn] reads and writes, over TCP and unix sockets. OnData is
+// lent what one read gave: a stream has no borders, so who parses messages keeps the beginning of one that is not
+// whole. Write takes what fits and goes out after the callback, with all else that was written in it.
+//
+//	c.Write(b)                 n < len(b) with ErrWouldBlock: the peer is slow. Keep the rest, and c.Pause the
+//	                           one that it came from, until OnDrain
+//	OnEnd                      the peer has ended its direction; nil: Close
+//	c.CloseWrite()             ends this one; when both have ended the connection closes
+//	c.Close()                  when what is queued has gone out, with a deadline
+//	c.Reset()                  now; the peer reads an error
+//	OnClose(c, err)            the last call; err says why, nil when it was asked for
+//
+// A listener and its connections are one source under the bound, in which they have equal parts; connections that were
+// dialled or adopted are another. [Group] runs a loop on each processor. [Loop.Watch] is for descriptors of the
+// program's own.
 //
 // # UDP
 //

@@ -51,6 +51,8 @@ type Loop struct {
 	icmp      *sys.ReportBatch
 	sockets   map[uint64]*UDP // open ones by their cookie, where the kernel tells it
 	watches   map[int]*Watch  // by descriptor; nil before the first
+	gram      []byte          // for a unix datagram; nil before the first
+	gramRead  UnixDatagram
 
 	// Of streams. Loop only, but for native.
 	native   bool       // the kernel is this machine's, as nobody gave another; set once

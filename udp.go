@@ -3,7 +3,6 @@ package weir
 import (
 	"net/netip"
 	"sync"
-	"time"
 
 	"github.com/weirnet/weir/internal/batch"
 	"github.com/weirnet/weir/internal/poll"
@@ -46,16 +45,15 @@ type UDP struct {
 
 	// Receiving.
 	paused     bool
-	resting    bool          // receives keep failing, or find nothing
-	rested     *Timer        // that timer, or the last; nil before the first
-	outside    bool          // of the poller while resting: errors cannot be masked
-	failures   int           // of receives in a row
-	failedAt   time.Duration // the last of them
-	empty      int           // receives in a row that found nothing
-	readable   bool          // the poller saw something to receive
-	emptyDrops uint32        // of the kernel, when the socket was last found so
-	failed     bool          // the poller saw an error that nothing has taken yet
-	hungUp     bool          // the poller saw both directions ended
+	resting    bool   // receives keep failing, or find nothing
+	rested     *Timer // that timer, or the last; nil before the first
+	outside    bool   // of the poller while resting: errors cannot be masked
+	failing    failing
+	empty      int    // receives in a row that found nothing
+	readable   bool   // the poller saw something to receive
+	emptyDrops uint32 // of the kernel, when the socket was last found so
+	failed     bool   // the poller saw an error that nothing has taken yet
+	hungUp     bool   // the poller saw both directions ended
 	cost       costEstimate
 	kept       batch.Queue   // received before, and not delivered: a visit ended inside a batch
 	lent       bool          // the first of them is being delivered

@@ -119,7 +119,7 @@ func (u *UDP) drainedBy(got, asked int) bool {
 func (u *UDP) received(got int) {
 	u.loop.inSlots = u
 	u.batch = u.loop.recv.Msgs[:got]
-	u.failures, u.empty = 0, 0
+	u.failing.times, u.empty = 0, 0
 	u.countReceived(u.batch)
 }
 

@@ -51,15 +51,31 @@ const (
 	longestStaleRest = 40 * time.Millisecond
 )
 
+// failing counts receives of a socket that have failed in a row.
+type failing struct {
+	times int
+	last  time.Duration
+}
+
+// again counts one more. One that is long after the last was another matter.
+func (f *failing) again(now time.Duration) (times int) {
+	if now-f.last > 2*longestRest {
+		f.times = 0
+	}
+	f.last = now
+	f.times++
+	return f.times
+}
+
+// restAfter is how long to rest after n failures more than go without.
+func restAfter(n int, longest time.Duration) time.Duration {
+	return min(shortestRest<<min(n, 10), longest)
+}
+
 // receivingFails counts receives that fail. What is queued stays readable, so the poller would offer it again at
 // once, for ever.
 func (u *UDP) receivingFails(longest time.Duration) (more bool) {
-	if u.loop.now-u.failedAt > 2*longestRest {
-		u.failures = 0 // the last one was another matter
-	}
-	u.failedAt = u.loop.now
-	u.failures++
-	n := u.failures - failuresBeforeRest
+	n := u.failing.again(u.loop.now) - failuresBeforeRest
 	switch {
 	case n < 0:
 		return true
@@ -67,7 +83,7 @@ func (u *UDP) receivingFails(longest time.Duration) (more bool) {
 		u.finishStop()
 		return false
 	}
-	u.rest(min(shortestRest<<min(n, 10), longest))
+	u.rest(restAfter(n, longest))
 	return false
 }
 

@@ -94,7 +94,7 @@ func (s *socket) arrive() {
 	l.notify()
 }
 
-// undefer takes it off the listener; one that is reset before anything came is forgotten there.
+// undefer takes it off the listener.
 func (s *socket) undefer() {
 	if l := s.stream.listener.of; l != nil {
 		l.stream.listener.deferred = slices.DeleteFunc(l.stream.listener.deferred, func(x *socket) bool { return x == s })

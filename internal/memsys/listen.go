@@ -1,7 +1,6 @@
 package memsys
 
 import (
-	"slices"
 	"syscall"
 
 	"github.com/weirnet/weir/internal/sys"
@@ -69,15 +68,20 @@ func (s *socket) listenTCP() error {
 	return nil
 }
 
-// endListening resets the connections that nobody took. Clients that still wait for theirs come again, and find
-// another listener, or none.
+// endListening resets the connections that nobody took. One that DeferAccept held back is forgotten, which its client
+// learns when it writes. Clients that still wait for theirs come again, and find another listener, or none.
 func (s *socket) endListening() {
 	l := &s.stream.listener
-	queue, pending := slices.Concat(l.queue, l.deferred), l.pending
+	queue, deferred, pending := l.queue, l.deferred, l.pending
 	*l = listener{}
 	s.stream.state = over
-	for _, child := range queue {
+	for _, child := range deferred {
 		child.stream.listener.of = nil
+		child.stream.other.stream.other = nil
+		child.stream.other = nil
+		child.end()
+	}
+	for _, child := range queue {
 		if child.established() {
 			child.resetPeer()
 		}

@@ -198,7 +198,10 @@ func TestDeferAccept(t *testing.T) {
 	h.want(err, syscall.EAGAIN)
 	late := h.dials(addr)
 	h.must(h.k.Close(l))
+	h.isReady(late, "W")
+	h.writes(late, "x")
 	h.isReady(late, "RWFH")
+	h.socketError(late, syscall.ECONNRESET)
 }
 
 func TestSetMaxDescriptors(t *testing.T) {

@@ -61,7 +61,10 @@ func (s *socket) reset(err syscall.Errno) {
 	st.state, st.other = over, nil
 	st.readOver, st.writeOver = true, true
 	s.pending = err
-	s.undefer()
+	if st.listener.of != nil { // nobody will ever have seen it
+		s.undefer()
+		s.end()
+	}
 	s.notify()
 }
 

@@ -134,8 +134,9 @@ type Stream interface {
 	// SendFile writes up to n bytes of f from offset on. f's own offset stays as it is.
 	//
 	//   - Shape: sent == 0 without an error: the file ends at offset.
-	//   - Errors: as Write; EINVAL, ESPIPE, ENOSYS, EOPNOTSUPP and ErrUnsupported where it cannot be done with this
-	//     file.
+	//   - Errors: as Write; EINVAL, ENOSYS, EOPNOTSUPP and ErrUnsupported where it cannot be done with this file; ESPIPE
+	//     of a pipe, which has no offsets; EBADF of a file that was closed.
+	//   - Platforms: Linux raises SIGPIPE with EPIPE, which a Go program does not see unless it asks for it.
 	//   - Source: sendfile(2).
 	SendFile(fd int, f *os.File, offset int64, n int, more bool) (sent int, err error)
 
@@ -159,8 +160,9 @@ type Unix interface {
 	//
 	//   - Errors: EADDRINUSE for a path or a name that is there; ENOENT, ENOTDIR, EACCES; EINVAL for an empty name, a
 	//     socket that has one, and an abstract name of more than 107 bytes; ENAMETOOLONG.
-	//   - Platforms: Linux takes paths of any length whose last element has no more than 80 bytes or so, and alone has
-	//     abstract names.
+	//   - Platforms: Linux takes directories of any length, by way of /proc: of a path of more than 107 bytes the last
+	//     part may have 80, and LocalUnix and those who receive from it are told /proc/self/fd/… for the directory.
+	//     Linux alone has abstract names.
 	BindUnix(fd int, name string) error
 
 	// ConnectUnix connects to the socket of that name, at once. The empty name dissolves the association of a
@@ -199,7 +201,7 @@ type Unix interface {
 	WriteFiles(fd int, v *Vector, files []int) (n int, err error)
 
 	// ReadFiles is Read that takes descriptors that come with the bytes into f.FDs, close-on-exec. Bytes behind those
-	// of a message with descriptors are left for the next call.
+	// of a message with descriptors are left for the next call; those in front may come in the same one.
 	//
 	//   - Shape: at most f's room are taken; the kernel closes what is more, and f.Truncated says so.
 	//   - Errors: as Read; then f is empty.
@@ -339,7 +341,7 @@ type TCPInfo struct {
 	Unacked          int    // segments
 	Lost             int    // segments
 	Retransmits      uint64 // segments, in all
-	BytesAcked       uint64
+	BytesAcked       uint64 // the SYN of who connects is one, and so is a FIN
 	BytesReceived    uint64
 	NotSentBytes     int
 	DeliveryRate     uint64 // bytes a second
