@@ -206,7 +206,7 @@ func (c *Conn) wrote(n, queued int) {
 
 // roomAgain has OnDrain called where it is owed, and the Sender go on.
 func (c *Conn) roomAgain() {
-	if c.out.Bytes() > c.limits.writeBytes/2 {
+	if c.out.Bytes() > c.limits.writeBytes/2 || c.out.Items() > maxItems/2 {
 		return
 	}
 	if c.refused {
