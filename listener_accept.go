@@ -3,6 +3,7 @@ package weir
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/sock"
@@ -129,6 +130,8 @@ func (ln *Listener) outOfDescriptors(err error, most int) (more bool) {
 		ln.nobodyWaits()
 	case ln.stopping && refused > 0:
 		// there is an end to those who wait
+	case refused > 0 && !empty:
+		ln.restFor(shortestRest) // many wait: they are let go soon, and still at their part of the processor
 	default:
 		ln.rest()
 	}
@@ -213,8 +216,12 @@ const longestAcceptRest = 4 * shortestRest
 // restsWhileStopping is how often a listener rests in a row that is to be closed when nobody waits any more.
 const restsWhileStopping = 4
 
-// rest accepts nothing for a time.
+// rest accepts nothing for a time, each time for longer.
 func (ln *Listener) rest() {
+	ln.restFor(min(shortestRest<<min(ln.rests, 10), longestAcceptRest))
+}
+
+func (ln *Listener) restFor(d time.Duration) {
 	switch {
 	case ln.fd < 0:
 		return
@@ -225,7 +232,6 @@ func (ln *Listener) rest() {
 	l := ln.loop
 	ln.resting = true
 	ln.changed()
-	d := min(shortestRest<<min(ln.rests, 10), longestAcceptRest)
 	ln.rests++
 	if ln.rested == nil {
 		ln.rested = l.AfterFunc(d, ln.endRest)
