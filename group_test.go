@@ -322,7 +322,7 @@ const groupPanicEnv = "WEIR_TEST_GROUP_PANIC"
 // "A callback's panic ends the program, as on any goroutine, with its own stack": in a process of its own.
 func TestGroupPanics(t *testing.T) {
 	if os.Getenv(groupPanicEnv) != "" {
-		g := newGroup(t, GroupConfig{Loops: 2, Setup: func(l *Loop) error {
+		g := newGroup(t, GroupConfig{Loops: 1, Setup: func(l *Loop) error {
 			l.AfterFunc(0, panicInCallback)
 			return nil
 		}})

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	for env, program := range map[string]func(spec string) error{
-		floodEnv: flood, sharerEnv: runSharer, bulkEnv: runBulk, limitedEnv: runLimited,
+		floodEnv: flood, sharerEnv: runSharer, bulkEnv: runBulk, limitedEnv: runLimited, streamPeerEnv: runStreamPeer,
 	} {
 		spec := os.Getenv(env)
 		if spec == "" {

@@ -66,7 +66,7 @@ func (u *Unixgram) waitForRoom(to string) {
 	if u.handler.OnDrain == nil {
 		return
 	}
-	if u.peer != "" && u.receiver(to) == u.peer && u.refused < pollTries {
+	if u.receiver(to) == u.peer && u.refused < pollTries {
 		if !u.blocked {
 			u.refused++
 			u.blocked = true

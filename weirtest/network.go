@@ -33,9 +33,9 @@ func (n *Network) AddAddr(addr netip.Addr) { n.net.AddAddr(addr) }
 // another one then fails with EMFILE, until it is called with a larger number, or 0 for any.
 func (n *Network) SetMaxDescriptors(limit int) { n.net.SetMaxDescriptors(limit) }
 
-// BlockSends has the sockets bound to local take no datagrams any more, as with a full send buffer, which a network
-// in memory never has, until it is called with on false. It returns how many sockets that were. local is what
-// UDP.LocalAddr tells.
+// BlockSends has the sockets bound to local, those of connections included, take no datagrams and bytes any more, as
+// with a full send buffer, which datagrams in memory never meet, until it is called with on false. It returns how many
+// sockets that were. local is what UDP.LocalAddr tells.
 func (n *Network) BlockSends(local netip.AddrPort, on bool) (sockets int) {
 	for _, fd := range n.watch.descriptors() {
 		addr, err := n.watch.LocalAddr(fd)

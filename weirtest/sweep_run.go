@@ -193,6 +193,7 @@ func (w *sweep) settle(runs []*sweepRun) {
 		few := most <= w.MaxQuietCalls/int(quietTime/settleStep) && time.Since(start) > restTime
 		if most > 0 && !(few && w.Settle == settleStep) || !allBegun(runs) {
 			moved = time.Now()
+			continue
 		}
 		if moved != start && time.Since(moved) >= w.Settle-settleStep {
 			return

@@ -80,7 +80,13 @@ func TestEndBehindAWindow(t *testing.T) {
 	h.must(h.k.Close(from))
 	h.writes(to, "x")
 	h.isReady(to, "RWFH")
+	if info, err := h.k.Info(to); info.BytesReceived != 5000 || err != nil {
+		t.Errorf("%+v, %v", info, err)
+	}
 	h.drain(to, 5000)
+	if info, err := h.k.Info(to); info.BytesReceived != 5000 || err != nil {
+		t.Errorf("%+v, %v", info, err)
+	}
 	h.reads(to, "", syscall.ECONNRESET)
 	h.reads(to, "", nil)
 }

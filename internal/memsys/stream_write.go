@@ -144,23 +144,17 @@ func (k kernel) SendFile(fd int, f *os.File, offset int64, n int, _ bool) (int, 
 	if offset < 0 {
 		return 0, syscall.EINVAL
 	}
+	pending := s.pending
 	room, err := s.mayWrite()
 	if err != nil { // sendfile(2) reads first: at the end of the file it does not see the socket
 		var probe [1]byte
 		if _, end := f.ReadAt(probe[:], offset); end == io.EOF {
-			s.restore(err)
+			s.pending = pending
 			return 0, nil
 		}
 		return 0, err
 	}
 	return s.sendFile(f, offset, min(n, room))
-}
-
-// restore puts an error back that mayWrite took.
-func (s *socket) restore(err error) {
-	if errno, ok := err.(syscall.Errno); ok && errno != syscall.EAGAIN && !s.stream.writeOver {
-		s.pending = errno
-	}
 }
 
 func (s *socket) sendFile(f *os.File, offset int64, n int) (sent int, err error) {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -164,6 +165,9 @@ func TestStreamFaults(t *testing.T) {
 			if none.err != nil {
 				t.Errorf("%s, no fault: %v", none.opening.name, none.err)
 				continue
+			}
+			if adopts := strings.HasPrefix(none.opening.name, "adopt"); adopts != (none.calls[fault.Unblock] == 1) {
+				t.Errorf("%s: %d calls of Unblock", none.opening.name, none.calls[fault.Unblock])
 			}
 			for call, n := range none.calls {
 				for at := 1; at <= n && call != fault.Close; at++ {

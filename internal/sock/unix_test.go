@@ -89,12 +89,16 @@ func TestReplaceFile(t *testing.T) {
 	}
 }
 
+// TestAbstractInUse: an abstract name is gone with its socket, so that there is nothing to try.
 func TestAbstractInUse(t *testing.T) {
 	onKernels(t, func(t *testing.T, k counted) {
 		name := "@" + filepath.Join(t.TempDir(), "name")
-		listenAt(t, k, name, 5)
+		l := listenAt(t, k, name, 5)
 		if _, err := ListenUnix(k, name, StreamSettings{}, 5, true); !errors.Is(err, syscall.EADDRINUSE) {
 			t.Error(err)
+		}
+		if _, _, err := k.Accept(l); err != syscall.EAGAIN {
+			t.Errorf("somebody connected: %v", err)
 		}
 	})
 }

@@ -190,7 +190,8 @@ type Unix interface {
 	// RecvUnix receives one datagram into b.
 	//
 	//   - Shape: from is empty where the sender has no name; n == 0 is an empty datagram.
-	//   - Errors: EAGAIN; ECONNRESET, once, where the peer of a connected socket was connected back and takes another.
+	//   - Errors: EAGAIN; ECONNRESET, once, where the peer of a connected socket was connected back, and has dropped what
+	//     it had not received as it took another.
 	RecvUnix(fd int, b []byte) (n int, from string, flags Flags, err error)
 
 	// WriteFiles is Write with copies of descriptors, which go with the first byte. v must not be empty.

@@ -1,6 +1,5 @@
 //go:build unix
 
-// Command gnetecho is a TCP echo server on one gnet loop.
 package main
 
 import (

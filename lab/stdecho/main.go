@@ -1,6 +1,5 @@
 //go:build unix
 
-// Command stdecho is a TCP echo server of package net, with a goroutine a connection.
 package main
 
 import (

@@ -1,6 +1,5 @@
 //go:build unix
 
-// Command weirecho is a TCP echo server on one weir loop.
 package main
 
 import (

@@ -67,8 +67,10 @@ var acceptCases = []assertion{
 		name := r.path()
 		tcp, unix := r.listener("127.0.0.1:0", 8), r.unixListener(name, 8)
 		to := r.local(tcp)
-		r.wakes(tcp, poll.Read, poll.Readable, func(k sys.Kernel, fd int) { _ = k.Connect(fd, to) }, r.tcp(to))
-		r.wakes(unix, poll.Read, poll.Readable, func(k sys.Kernel, fd int) { _ = k.ConnectUnix(fd, name) }, r.unixSocket(sys.UnixStream))
+		dial := func(k sys.Kernel, fd int) { _ = k.Connect(fd, to) }
+		r.wakes(tcp, poll.Read, poll.Readable, dial, r.tcp(to))
+		dial = func(k sys.Kernel, fd int) { _ = k.ConnectUnix(fd, name) }
+		r.wakes(unix, poll.Read, poll.Readable, dial, r.unixSocket(sys.UnixStream))
 	}},
 	{"accept: what is accepted does not wait, and does not listen", func(r *rig) {
 		r.eachStream(func(_, b int) {
@@ -109,7 +111,10 @@ var acceptCases = []assertion{
 	}},
 	{"accept: a connection has the options of its listener", func(r *rig) {
 		l := r.listener("127.0.0.1:0", 4)
-		options := map[sys.Option]int{sys.NoDelay: 1, sys.KeepAlive: 1, sys.KeepIdle: 77, sys.KeepInterval: 33, sys.KeepCount: 4, sys.UserTimeout: 5000, sys.Linger: 3}
+		options := map[sys.Option]int{
+			sys.NoDelay: 1, sys.KeepAlive: 1, sys.KeepIdle: 77, sys.KeepInterval: 33, sys.KeepCount: 4,
+			sys.UserTimeout: 5000, sys.Linger: 3,
+		}
 		for o, v := range options {
 			r.setOption(l, o, v)
 		}

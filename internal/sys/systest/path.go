@@ -27,12 +27,13 @@ func RunPaths(t *testing.T, b poll.Backend) {
 
 	file := filepath.Join(dir, "file")
 	r.must(os.WriteFile(file, []byte("kept"), 0o600))
+	const noDir, long = syscall.ENOTDIR, syscall.ENAMETOOLONG
 	for path, want := range map[string][4]error{ // of Bind, Connect, Send and Unlink
 		file:                       {syscall.EADDRINUSE, syscall.ECONNREFUSED, syscall.ECONNREFUSED, syscall.ENOTSOCK},
 		dir:                        {syscall.EADDRINUSE, syscall.ECONNREFUSED, syscall.ECONNREFUSED, syscall.ENOTSOCK},
 		filepath.Join(dir, "no/s"): {syscall.ENOENT, syscall.ENOENT, syscall.ENOENT, syscall.ENOENT},
-		filepath.Join(file, "s"):   {syscall.ENOTDIR, syscall.ENOTDIR, syscall.ENOTDIR, syscall.ENOTDIR},
-		filepath.Join(dir, strings.Repeat("n", 256)): {syscall.ENAMETOOLONG, syscall.ENAMETOOLONG, syscall.ENAMETOOLONG, syscall.ENAMETOOLONG},
+		filepath.Join(file, "s"):   {noDir, noDir, noDir, noDir},
+		filepath.Join(dir, strings.Repeat("n", 256)): {long, long, long, long},
 	} {
 		gram := r.unixSocket(sys.Unixgram)
 		for i, err := range []error{

@@ -118,7 +118,7 @@ var unixgramCases = []assertion{
 		r.recvUnix(a, "from the peer", peer)
 		r.recvUnixErr(a, syscall.EAGAIN)
 	}},
-	{"unixgram: the peer of one that takes another is told ECONNRESET, once", func(r *rig) {
+	{"unixgram: one that takes another peer drops what it has of the old one, which is told ECONNRESET once", func(r *rig) {
 		own, peer, other := r.path(), r.path(), r.path()
 		a, b := r.boundUnix(sys.Unixgram, own), r.boundUnix(sys.Unixgram, peer)
 		r.boundUnix(sys.Unixgram, other)
@@ -132,6 +132,16 @@ var unixgramCases = []assertion{
 		r.becomes(b, poll.Writable)
 		r.recvUnixErr(b, syscall.EAGAIN)
 		r.sendUnixErr(b, "", syscall.EPERM)
+	}},
+	{"unixgram: the old peer of one that took another is told nothing where nothing was dropped", func(r *rig) {
+		own, peer, other := r.path(), r.path(), r.path()
+		a, b := r.boundUnix(sys.Unixgram, own), r.boundUnix(sys.Unixgram, peer)
+		r.boundUnix(sys.Unixgram, other)
+		r.must(r.Kernel.ConnectUnix(a, peer))
+		r.must(r.Kernel.ConnectUnix(b, own))
+		r.must(r.Kernel.ConnectUnix(a, other))
+		r.becomes(b, poll.Writable)
+		r.recvUnixErr(b, syscall.EAGAIN)
 	}},
 	{"unixgram: errors of a destination", func(r *rig) {
 		a := r.unixSocket(sys.Unixgram)

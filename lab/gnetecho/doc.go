@@ -1,0 +1,2 @@
+// Gnetecho is a TCP echo server on one gnet loop.
+package main

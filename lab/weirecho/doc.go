@@ -1,0 +1,2 @@
+// Weirecho is a TCP echo server on one weir loop.
+package main
