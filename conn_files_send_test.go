@@ -159,7 +159,6 @@ func TestSendFileBad(t *testing.T) {
 			var l *Loop
 			var heard, over []error
 			server := ConnHandler{
-				OnOpen: func(*Conn) { heard, over = nil, nil },
 				OnClose: func(c *Conn, err error) {
 					if c.network() == "tcp" && row.want != nil && !errors.Is(err, syscall.ECONNRESET) {
 						t.Errorf("the peer hears %v", err)
@@ -169,7 +168,7 @@ func TestSendFileBad(t *testing.T) {
 			}
 			client := ConnHandler{OnClose: func(_ *Conn, err error) { over = append(over, err) }}
 			onEachSend(t, row.faults, server, client, func(t *testing.T, r *sendRig) {
-				l = r.l
+				l, heard, over = r.l, nil, nil
 				if err := r.c.SendFile(row.f, 0, row.n, func(err error) { heard = append(heard, err) }); err != nil {
 					t.Fatal(err)
 				}
@@ -205,12 +204,11 @@ func TestSendFileProc(t *testing.T) {
 	var l *Loop
 	var got []byte
 	server := ConnHandler{
-		OnOpen: func(*Conn) { got = nil },
 		OnData: func(_ *Conn, b []byte) { got = append(got, b...) },
 		OnEnd:  func(*Conn) { _ = l.Close() },
 	}
 	onEachSend(t, "", server, ConnHandler{}, func(t *testing.T, r *sendRig) {
-		l = r.l
+		l, got = r.l, nil
 		if err := r.c.SendFile(f, 0, int64(len(content)), func(err error) {
 			if err != nil {
 				t.Error(err)
@@ -242,8 +240,9 @@ func TestSendFileEnds(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var server *Conn
 			var heard []error
-			onEachSend(t, "", ConnHandler{OnOpen: func(c *Conn) { server, heard = c, nil; c.Pause() }}, ConnHandler{},
+			onEachSend(t, "", ConnHandler{OnOpen: func(c *Conn) { server = c; c.Pause() }}, ConnHandler{},
 				func(t *testing.T, r *sendRig) {
+					heard = nil
 					for range 3 {
 						if err := r.c.SendFile(f, 0, 4<<20, func(err error) { heard = append(heard, err) }); err != nil {
 							t.Fatal(err)
@@ -274,8 +273,9 @@ func TestSendFileLimit(t *testing.T) {
 	f, _ := file(t, 100)
 	var server *Conn
 	drained, done := 0, 0
-	onEachSend(t, "sendfile#1x3=EAGAIN", ConnHandler{OnOpen: func(c *Conn) { server, drained, done = c, 0, 0 }},
+	onEachSend(t, "sendfile#1x3=EAGAIN", ConnHandler{OnOpen: func(c *Conn) { server = c }},
 		ConnHandler{OnDrain: func(*Conn) { drained++ }}, func(t *testing.T, r *sendRig) {
+			drained, done = 0, 0
 			told := func(error) { done++ }
 			for range 64 {
 				if err := r.c.SendFile(f, 0, 100, told); err != nil {
@@ -329,7 +329,8 @@ func TestSendFileDone(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		closed, done := 0, 0
 		client := ConnHandler{OnClose: func(*Conn, error) { closed++ }}
-		onEachSend(t, "", ConnHandler{OnOpen: func(*Conn) { closed, done = 0, 0 }}, client, func(t *testing.T, r *sendRig) {
+		onEachSend(t, "", ConnHandler{}, client, func(t *testing.T, r *sendRig) {
+			closed, done = 0, 0
 			for range 3 {
 				if err := r.c.SendFile(f, 0, 10, func(error) {
 					if done++; done > 1 {
