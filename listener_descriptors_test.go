@@ -9,8 +9,8 @@ import (
 	"github.com/weirnet/weir/internal/sys"
 )
 
-// leave has the network have room for so many more descriptors.
-func leave(t *testing.T, net *memsys.Net, more int) {
+// leave has the network have room for so many more descriptors, and tells how many are open.
+func leave(t *testing.T, net *memsys.Net, more int) (opened int) {
 	t.Helper()
 	k := net.Backend().Kernel
 	for limit := 1; ; limit++ {
@@ -24,7 +24,7 @@ func leave(t *testing.T, net *memsys.Net, more int) {
 		}
 		_ = k.Close(fd)
 		net.SetMaxDescriptors(limit - 1 + more)
-		return
+		return limit - 1
 	}
 }
 
