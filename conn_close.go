@@ -83,6 +83,9 @@ func (c *Conn) finishClose() {
 func (c *Conn) unread() bool {
 	var scratch *[scratchBytes]byte = c.loop.scratchBuffer()
 	n, err := c.loop.kernel.Read(c.fd, scratch[:])
+	c.readBytes += uint64(n)
+	c.loop.stats.streams.readBytes.Add(uint64(n))
+	c.loop.stats.streams.discarded.Add(uint64(n))
 	return err == nil && n > 0
 }
 

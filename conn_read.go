@@ -57,6 +57,8 @@ func (c *Conn) readOnce() (more bool) {
 	c.touchRead()
 	if c.state == connOpen { // OnFiles may have closed it
 		c.deliver(buf[:n])
+	} else {
+		l.stats.streams.discarded.Add(uint64(n))
 	}
 	l.charge(1)
 	return !c.drainedBy(n, len(buf))
