@@ -67,7 +67,9 @@ func (c *Conn) finishClose() {
 	switch {
 	case c.discard:
 		return // until the peer closes
-	case c.ended || c.shared || c.broken != nil || !c.unread():
+	case c.broken != nil:
+		c.close(c.broken) // some of what Write took is lost
+	case c.ended || c.shared || !c.unread():
 		c.close(nil)
 	default:
 		c.discard = true
