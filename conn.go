@@ -165,7 +165,7 @@ func (c *Conn) Resume() {
 	c.paused = false
 	c.touchRead()
 	c.changed()
-	if c.again {
+	if c.again || c.broken != nil {
 		c.loop.becameReady(c.source)
 	}
 }

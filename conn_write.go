@@ -298,8 +298,8 @@ func (c *Conn) writeFailed(err error) {
 	}
 }
 
-// breakOff ends the writing direction: nobody takes what is queued. What the peer sent before is still read, and its
-// end or error closes the connection.
+// breakOff ends the writing direction: nobody takes what is queued. What the peer sent before is still read, then the
+// connection is closed.
 func (c *Conn) breakOff(err error) {
 	if c.state == connClosing || c.ended || c.paused && errors.Is(err, syscall.ECONNRESET) {
 		c.close(err)
@@ -309,6 +309,9 @@ func (c *Conn) breakOff(err error) {
 	c.giveUpQueue()
 	c.refused, c.drained = false, false
 	c.changed()
+	if c.reading() {
+		c.loop.becameReady(c.source)
+	}
 }
 
 // CloseWrite ends the writing direction when what is queued has gone out: the peer reads its end. Reading goes on.
