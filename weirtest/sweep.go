@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirnet/weir"
 	"github.com/weirnet/weir/fault"
+	"github.com/weirnet/weir/internal/sys"
 )
 
 // Scenario is what Sweep runs, each time on a new loop.
@@ -98,6 +99,7 @@ type sweep struct {
 	log    func(format string, args ...any)
 	bubble func(func()) error // runs a function in a bubble; an error is a deadlock there
 	short  bool
+	setup  func(*weir.Loop, sys.Kernel) (check func(error) error, err error) // Setup, told of the kernel below the faults
 
 	hangTime time.Duration    // of a run in a bubble
 	hung     func(fault.Plan) // hears of one that takes longer; there is no other way to tell
@@ -126,8 +128,9 @@ func newSweep(s Scenario) *sweep {
 	if s.MaxQuietCalls == 0 {
 		s.MaxQuietCalls = 200
 	}
+	setup := func(l *weir.Loop, _ sys.Kernel) (func(error) error, error) { return s.Setup(l) }
 	return &sweep{
-		Scenario: s, log: func(string, ...any) {}, ran: func(fault.Plan) {}, short: testing.Short(),
+		Scenario: s, setup: setup, log: func(string, ...any) {}, ran: func(fault.Plan) {}, short: testing.Short(),
 		hangTime: time.Minute, hung: func(p fault.Plan) {
 			panic(fmt.Sprintf("weirtest: the run with the plan %q, for Config.Faults, hangs", p.String()))
 		},

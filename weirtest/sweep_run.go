@@ -168,7 +168,7 @@ func (r *sweepRun) liveAsLoop(w *sweep) error {
 		return err
 	}
 	defer l.Close() // where Setup does not return
-	check, err := w.Setup(l)
+	check, err := w.setup(l, r.watch)
 	if err != nil {
 		_ = l.Close()
 		return errors.Join(err, l.Run(context.Background()))

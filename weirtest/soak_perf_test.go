@@ -1,0 +1,5 @@
+//go:build perf
+
+package weirtest
+
+const soaking = true
