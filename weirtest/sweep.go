@@ -99,7 +99,7 @@ type sweep struct {
 	log    func(format string, args ...any)
 	bubble func(func()) error // runs a function in a bubble; an error is a deadlock there
 	short  bool
-	setup  func(*weir.Loop, sys.Kernel) (check func(error) error, err error) // Setup, told of the kernel below the faults
+	setup  func(*weir.Loop, sys.Kernel) (check func(error) error, err error) // if not nil: Setup, with the kernel below the faults
 
 	hangTime time.Duration    // of a run in a bubble
 	hung     func(fault.Plan) // hears of one that takes longer; there is no other way to tell
@@ -128,9 +128,8 @@ func newSweep(s Scenario) *sweep {
 	if s.MaxQuietCalls == 0 {
 		s.MaxQuietCalls = 200
 	}
-	setup := func(l *weir.Loop, _ sys.Kernel) (func(error) error, error) { return s.Setup(l) }
 	return &sweep{
-		Scenario: s, setup: setup, log: func(string, ...any) {}, ran: func(fault.Plan) {}, short: testing.Short(),
+		Scenario: s, log: func(string, ...any) {}, ran: func(fault.Plan) {}, short: testing.Short(),
 		hangTime: time.Minute, hung: func(p fault.Plan) {
 			panic(fmt.Sprintf("weirtest: the run with the plan %q, for Config.Faults, hangs", p.String()))
 		},
@@ -234,7 +233,8 @@ func (w *sweep) fail(p fault.Plan, err error) {
 const (
 	settleStep  = 30 * time.Millisecond  // between looks at the number of calls
 	restTime    = 300 * time.Millisecond // after which a few are no traffic
-	settleTime  = 2 * time.Second        // after which it is measured all the same
+	settleTime  = 2 * time.Second        // after which it is measured all the same; for 32 loops that run at once
+	beginTime   = 30 * time.Second       // which loops have to begin on a busy machine, as Stop would not reach them before
 	quietTime   = 200 * time.Millisecond
 	graceTime   = 500 * time.Millisecond
 	returnTime  = 5 * time.Second
