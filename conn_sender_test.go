@@ -167,6 +167,16 @@ func TestConnSenderAccounts(t *testing.T) {
 		{"the peer's end", func(_ *Loop, _ *Conn, p *peer) { p.closeWrite() }},
 		{"Stop", func(l *Loop, _ *Conn, _ *peer) { l.Stop(10 * time.Second) }},
 		{"loop Close", func(l *Loop, _ *Conn, _ *peer) { _ = l.Close() }},
+		{"a write that fails, paused", func(l *Loop, c *Conn, _ *peer) {
+			c.Pause()
+			c.breakOff(c.opError("send", syscall.EPERM))
+			l.AfterFunc(time.Second, func() {
+				if _, err := c.Sender().Write([]byte("x")); err != ErrClosed {
+					panic("it takes what nobody will write")
+				}
+				c.Resume()
+			})
+		}},
 		{"a write that fails", func(_ *Loop, c *Conn, _ *peer) { c.breakOff(c.opError("send", syscall.EPERM)) }},
 	} {
 		for _, reads := range []bool{true, false} {
