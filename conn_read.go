@@ -1,11 +1,7 @@
 package weir
 
 import (
-	"errors"
-	"syscall"
-
 	"github.com/weirnet/weir/internal/stream"
-	"github.com/weirnet/weir/internal/sys"
 )
 
 // visit reads while the bound allows and there is something.
@@ -86,7 +82,7 @@ func (c *Conn) deliver(b []byte) {
 // later makes the connection ready again, as does an end that is behind it, and a read that would only answer EAGAIN
 // is saved. The other bounds go on to the EAGAIN, as the loops do that they stand for.
 func (c *Conn) drainedBy(n, size int) bool {
-	short := n < size && c.limits.bound.kind == boundShare && c.broken == nil // which waits for the EAGAIN
+	short := n < size && c.limits.bound.kind == boundShare && c.broken == nil
 	if c.stopping {
 		if c.left -= n; short || c.left <= 0 {
 			c.finishStop()
@@ -102,10 +98,12 @@ func (c *Conn) readFailed(err error) {
 	switch stream.ReadClass(err) {
 	case stream.Wait:
 		l.settle()
-		if c.stopping {
+		switch {
+		case c.broken != nil:
+			c.abort(c.broken) // what the peer sent before is read, and more cannot be expected
+		case c.stopping:
 			c.finishStop()
 		}
-		c.finishBroken()
 	case stream.Memory:
 		l.charge(1)
 		c.rest()
@@ -143,14 +141,6 @@ func (c *Conn) finishEnds() {
 	}
 }
 
-// finishBroken closes a connection that cannot be written to any more, once what was received is delivered: a peer that
-// waits for an answer would wait for ever. A unix peer that has ended its reading (EPIPE) may go on writing.
-func (c *Conn) finishBroken() {
-	if c.broken != nil && c.state == connOpen && !(c.family == sys.UnixFamily && errors.Is(c.broken, syscall.EPIPE)) {
-		c.abort(c.broken)
-	}
-}
-
 // rest leaves the connection alone for a moment: the kernel had no memory for it.
 func (c *Conn) rest() {
 	if c.resting {
@@ -160,8 +150,15 @@ func (c *Conn) rest() {
 	c.changed()
 	c.loop.AfterFunc(shortestRest, func() {
 		c.resting = false
+		if c.state == connClosed {
+			return
+		}
 		c.flushDue = true
 		c.changed()
+		c.goOn()
+		if c.timing != nil {
+			c.timing.arm()
+		}
 	})
 }
 
