@@ -29,7 +29,7 @@ type Config struct {
 	// MaxPosts is how many posted functions may wait. Default: 65,536.
 	MaxPosts int
 
-	// StopWhenIdle ends Run when no socket, no timer, no task with work and no queued function is left.
+	// StopWhenIdle ends Run when no socket or watch, no timer, no task with work and no queued function is left.
 	StopWhenIdle bool
 
 	// Logger hears of slow callbacks, at most one a second, and once of each fast path that a loop or socket loses:

@@ -80,8 +80,9 @@ func (e *ending) begin() (first, closed bool) {
 
 // Stop ends the loop gracefully; any goroutine. It does not wait. Each source is closed, with a nil error, as
 // soon as what the kernel had queued for it at that moment is delivered and what it has queued itself is
-// sent. One that is paused is resumed for that. Then the functions that were posted until then are run.
-// Timers go on meanwhile, and Send works; ListenUDP and DialUDP answer ErrClosed. Timers, tasks and next-turn
+// sent; a listener when all who wait in its backlog are accepted, and they, too, are served so. One that is paused is
+// resumed for that. Then the functions that were posted until then are run.
+// Timers go on meanwhile, and Send and Write work; what opens a source answers ErrClosed. Timers, tasks and next-turn
 // functions are not waited for.
 //
 // After grace the loop is closed with what is left; a negative grace waits as long as it takes, and zero

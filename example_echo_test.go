@@ -20,6 +20,18 @@ func Example_echoServer() {
 		log.Fatal(err)
 	}
 	address := netip.MustParseAddrPort("127.0.0.1:9000")
+	_, err = loop.ListenTCP(address, weir.ListenerConfig{}, weir.ListenerHandler{
+		Conn: weir.ConnHandler{
+			OnData: func(c *weir.Conn, b []byte) {
+				if _, err := c.Write(b); err != nil { // the client reads too slowly: see OnDrain and Pause
+					_ = c.Reset()
+				}
+			},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
 	server, err := loop.ListenUDP(address, weir.UDPConfig{}, weir.UDPHandler{
 		OnDatagram: func(u *weir.UDP, d *weir.Datagram) {
 			if err := u.Send(d.Payload, d.Source); err != nil {

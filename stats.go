@@ -66,7 +66,9 @@ func (s *Stats) add(o *Stats) {
 	s.Waiting += o.Waiting
 	s.TurnLength.add(&o.TurnLength)
 	s.TimerLag.add(&o.TimerLag)
+	s.VisitWait.add(&o.VisitWait)
 	s.UDP.add(o.UDP)
+	s.Streams.add(&o.Streams)
 }
 
 func (s *loopStats) opened(u *UDP) {

@@ -56,6 +56,28 @@ func (c *streamCounters) snapshot() StreamStats {
 	}
 }
 
+func (s *StreamStats) add(o *StreamStats) {
+	s.Accepted += o.Accepted
+	s.AcceptRefused += o.AcceptRefused
+	s.AcceptErrors += o.AcceptErrors
+	s.Dialled += o.Dialled
+	s.DialErrors += o.DialErrors
+	s.Closed += o.Closed
+	s.Broken += o.Broken
+	s.Timeouts += o.Timeouts
+	s.ReadBytes += o.ReadBytes
+	s.ReadCalls += o.ReadCalls
+	s.WrittenBytes += o.WrittenBytes
+	s.WriteCalls += o.WriteCalls
+	s.UnsentBytes += o.UnsentBytes
+	s.Refused += o.Refused
+	s.BoundStops += o.BoundStops
+	s.FilesReceived += o.FilesReceived
+	s.FilesSent += o.FilesSent
+	s.Open += o.Open
+	s.QueuedBytes += o.QueuedBytes
+}
+
 // countClosed counts a connection that is over.
 func (c *Conn) countClosed(came bool, why error) {
 	s := &c.loop.stats.streams
