@@ -1,11 +1,7 @@
 package weir
 
 import (
-	"errors"
-	"syscall"
-
 	"github.com/weirnet/weir/internal/stream"
-	"github.com/weirnet/weir/internal/sys"
 )
 
 // visit reads while the bound allows and there is something.
@@ -140,14 +136,6 @@ func (c *Conn) end() {
 func (c *Conn) finishEnds() {
 	if c.ended && c.endSent && c.state == connOpen {
 		c.close(nil)
-	}
-}
-
-// finishBroken closes a connection that cannot be written to any more, once what was received is delivered: a peer that
-// waits for an answer would wait for ever. A unix peer that has ended its reading (EPIPE) may go on writing.
-func (c *Conn) finishBroken() {
-	if c.broken != nil && c.state == connOpen && !(c.family == sys.UnixFamily && errors.Is(c.broken, syscall.EPIPE)) {
-		c.abort(c.broken)
 	}
 }
 
