@@ -83,6 +83,9 @@ func (c *Conn) finishClose() {
 // unread tells whether the peer has sent something that nobody has read. A look takes one piece of it away.
 func (c *Conn) unread() (bool, error) {
 	n, err := c.loop.kernel.Read(c.fd, c.loop.scratchBuffer()[:])
+	c.readBytes += uint64(n)
+	c.loop.stats.streams.readBytes.Add(uint64(n))
+	c.loop.stats.streams.discarded.Add(uint64(n))
 	if err != nil && stream.ReadClass(err) != stream.Gone {
 		err = nil
 	}

@@ -3,7 +3,6 @@ package weir
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -161,8 +160,16 @@ func timed(t *testing.T, net *memsys.Net, cfg ConnConfig, h ConnHandler) (*Loop,
 	return l, newPeer(t, l, ln, 0)
 }
 
-// nobody is an address of the network in memory where packets get lost.
-var nobody = netip.MustParseAddrPort("192.0.2.1:9")
+// fullListener is one that takes nobody, and whose backlog is full: to connect takes for ever.
+func fullListener(t *testing.T, l *Loop) *Listener {
+	t.Helper()
+	ln := serve(t, l, ListenerConfig{Backlog: 1}, ConnHandler{})
+	ln.Pause()
+	for range 2 {
+		newPeer(t, l, ln, 0)
+	}
+	return ln
+}
 
 // wantReset fails unless an error says that the peer is gone.
 func wantReset(t *testing.T, err error) {

@@ -1,7 +1,11 @@
 package weir
 
 import (
+	"errors"
+	"syscall"
+
 	"github.com/weirnet/weir/internal/stream"
+	"github.com/weirnet/weir/internal/sys"
 )
 
 // visit reads while the bound allows and there is something.
@@ -57,6 +61,8 @@ func (c *Conn) readOnce() (more bool) {
 	c.touchRead()
 	if c.state == connOpen { // OnFiles may have closed it
 		c.deliver(buf[:n])
+	} else {
+		l.stats.streams.discarded.Add(uint64(n))
 	}
 	l.charge(1)
 	return !c.drainedBy(n, len(buf))
@@ -80,7 +86,7 @@ func (c *Conn) deliver(b []byte) {
 // later makes the connection ready again, as does an end that is behind it, and a read that would only answer EAGAIN
 // is saved. The other bounds go on to the EAGAIN, as the loops do that they stand for.
 func (c *Conn) drainedBy(n, size int) bool {
-	short := n < size && c.limits.bound.kind == boundShare && c.broken == nil
+	short := n < size && c.limits.bound.kind == boundShare && c.broken == nil // which waits for the EAGAIN
 	if c.stopping {
 		if c.left -= n; short || c.left <= 0 {
 			c.finishStop()
@@ -96,10 +102,8 @@ func (c *Conn) readFailed(err error) {
 	switch stream.ReadClass(err) {
 	case stream.Wait:
 		l.settle()
-		switch {
-		case c.broken != nil:
-			c.abort(c.broken) // what the peer sent before is read, and more cannot be expected
-		case c.stopping:
+		c.finishBroken()
+		if c.stopping {
 			c.finishStop()
 		}
 	case stream.Memory:
@@ -136,6 +140,14 @@ func (c *Conn) end() {
 func (c *Conn) finishEnds() {
 	if c.ended && c.endSent && c.state == connOpen {
 		c.close(nil)
+	}
+}
+
+// finishBroken closes a connection that cannot be written to any more, once what was received is delivered: a peer that
+// waits for an answer would wait for ever. A unix peer that has ended its reading (EPIPE) may go on writing.
+func (c *Conn) finishBroken() {
+	if c.broken != nil && c.state == connOpen && !(c.family == sys.UnixFamily && errors.Is(c.broken, syscall.EPIPE)) {
+		c.abort(c.broken)
 	}
 }
 

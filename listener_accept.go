@@ -57,6 +57,7 @@ func (ln *Listener) accepted(fd int, peer netip.AddrPort) {
 		_ = ln.settings.Apply(l.kernel, fd, ln.family) // a buffer that is not as wished is no reason to hang up
 	}
 	if err := c.enter(fd, poll.Read); err != nil {
+		_ = l.kernel.SetOption(fd, sys.Linger, 0) // after an end the client would think that its bytes were read
 		c.forget()
 		l.stats.streams.acceptErrors.Add(1)
 		ln.report(err)
