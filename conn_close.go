@@ -175,9 +175,14 @@ func (c *Conn) finishStop() {
 	}
 }
 
-// receivedAtMost is a number of bytes that the kernel cannot hold more of.
+// receivedAtMost is a number of bytes that the kernel cannot hold more of. Those of a unix socket are in the buffer of
+// the one that sent them, which is taken to be as the own one.
 func (c *Conn) receivedAtMost() int {
-	limit, err := c.loop.kernel.GetOption(c.fd, sys.RecvBuffer)
+	buffer := sys.RecvBuffer
+	if c.family == sys.UnixFamily {
+		buffer = sys.SendBuffer
+	}
+	limit, err := c.loop.kernel.GetOption(c.fd, buffer)
 	if err != nil {
 		return 0
 	}
