@@ -98,8 +98,10 @@ func (c *Conn) readFailed(err error) {
 	switch stream.ReadClass(err) {
 	case stream.Wait:
 		l.settle()
-		c.finishBroken()
-		if c.stopping {
+		switch {
+		case c.broken != nil:
+			c.abort(c.broken) // what the peer sent before is read, and more cannot be expected
+		case c.stopping:
 			c.finishStop()
 		}
 	case stream.Memory:
