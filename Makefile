@@ -68,7 +68,8 @@ perf: ## measured claims: tests named Perf, one package at a time, without the r
 	@$(GO) test -tags perf -p 1 -count=1 -v -run Perf ./...
 	@cd lab && $(GO) test -tags perf -p 1 -count=1 -timeout 30m -v -run Perf ./...
 
-soak: ## each fuzz target for FUZZTIME (30s)
+soak: ## long oracles and whole sweeps: tests named Soak; then each fuzz target for FUZZTIME (30s)
+	@$(GO) test -tags perf -race -p 1 -count=1 -timeout 60m -run Soak ./...
 	@$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { f[++n] = $$1 } /^ok/ { for (i = 1; i <= n; i++) print $$2, f[i]; n = 0 }' | { \
 		n=0; \
 		while read -r pkg fuzz; do \

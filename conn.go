@@ -109,6 +109,9 @@ func (c *Conn) opened() {
 		c.handler.OnOpen(c)
 	}
 	c.flushAfterCallback()
+	if c.again { // it was asked for before
+		c.goOn()
+	}
 }
 
 // SetHandler replaces the handler, from the next call on.
@@ -163,9 +166,19 @@ func (c *Conn) Resume() {
 		return
 	}
 	c.paused = false
-	c.touchRead()
+	if c.timing != nil {
+		c.timing.begin(ReadTimeout)
+		c.timing.arm()
+	}
 	c.changed()
-	if c.again {
+	if c.again || c.stopping || c.broken != nil { // what they wait for the poller does not tell
+		c.goOn()
+	}
+}
+
+// goOn has the connection visited, if it reads.
+func (c *Conn) goOn() {
+	if c.reading() {
 		c.loop.becameReady(c.source)
 	}
 }
@@ -176,10 +189,11 @@ func (c *Conn) Paused() bool { return c.paused }
 // Again has OnData called without a read, once, with no bytes: for a layer above that has kept some of what it was
 // given. It counts like a read. While the connection is paused it waits, and once the peer has ended it is too late.
 func (c *Conn) Again() {
-	c.again = true
-	if c.reading() {
-		c.loop.becameReady(c.source)
+	if c.state >= connClosing {
+		return
 	}
+	c.again = true
+	c.goOn()
 }
 
 // reading tells that bytes may be read.

@@ -5,8 +5,8 @@ import (
 	"github.com/weirnet/weir/internal/sys"
 )
 
-// Close closes the connection when the peer's kernel has taken what is queued, at once where it can. Nothing is
-// delivered any more, and OnClose follows. Where the peer has sent something that was not read, which would have a
+// Close closes the connection when the kernel has taken what is queued, at once where it can. Nothing is delivered any
+// more, and OnClose follows. One that is not there yet is given up, with what is queued for it. Where the peer has sent something that was not read, which would have a
 // close reset the connection and take from the peer what it was sent last, the writing direction is ended and what
 // comes thrown away until the peer ends its own. Both have ConnConfig.CloseTimeout, after which the connection is reset
 // and OnClose told ErrTimeout.
@@ -20,15 +20,9 @@ func (c *Conn) Close() error {
 		c.close(nil)
 		return nil
 	}
-	open := c.mayWrite() == nil
+	c.moveSender()
 	c.state = connClosing
 	c.again, c.refused, c.drained = false, false, false
-	if c.sender != nil {
-		c.sender.refuse()
-		if open {
-			c.sender.moveAll()
-		}
-	}
 	c.changed()
 	if c.out.Items() == 0 {
 		c.flush()
@@ -67,7 +61,14 @@ func (c *Conn) finishClose() {
 	switch {
 	case c.discard:
 		return // until the peer closes
-	case c.ended || c.shared || c.broken != nil || !c.unread():
+	case c.ended || c.shared || c.broken != nil:
+		c.close(c.broken)
+		return
+	}
+	switch unread, err := c.unread(); {
+	case err != nil:
+		c.close(c.opError("receive", err))
+	case !unread:
 		c.close(nil)
 	default:
 		c.discard = true
@@ -80,10 +81,15 @@ func (c *Conn) finishClose() {
 }
 
 // unread tells whether the peer has sent something that nobody has read. A look takes one piece of it away.
-func (c *Conn) unread() bool {
-	var scratch *[scratchBytes]byte = c.loop.scratchBuffer()
-	n, err := c.loop.kernel.Read(c.fd, scratch[:])
-	return err == nil && n > 0
+func (c *Conn) unread() (bool, error) {
+	n, err := c.loop.kernel.Read(c.fd, c.loop.scratchBuffer()[:])
+	c.readBytes += uint64(n)
+	c.loop.stats.streams.readBytes.Add(uint64(n))
+	c.loop.stats.streams.discarded.Add(uint64(n))
+	if err != nil && stream.ReadClass(err) != stream.Gone {
+		err = nil
+	}
+	return n > 0, err
 }
 
 // scratchBytes are for what is thrown away while a callback may still have the read buffer.
@@ -104,10 +110,7 @@ func (c *Conn) close(why error) {
 		return
 	}
 	l := c.loop
-	if c.sender != nil {
-		c.sender.refuse()
-		l.stats.streams.unsentBytes.Add(uint64(c.sender.giveUp()))
-	}
+	c.endSender()
 	c.endDial()
 	came := c.state != connDialling
 	c.state = connClosed
@@ -167,7 +170,7 @@ func (c *Conn) stop() {
 
 // finishStop closes a connection that a Stop waited for.
 func (c *Conn) finishStop() {
-	if c.state == connOpen && !c.paused {
+	if c.state == connOpen && !c.paused && !(c.again && c.reading()) {
 		_ = c.Close()
 	}
 }

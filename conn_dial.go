@@ -21,6 +21,7 @@ type dial struct {
 	retry  *Timer             // of a unix socket whose backlog was full
 	rest   time.Duration      // before that
 	cancel context.CancelFunc // ends a Dialer; does nothing where there is none
+	name   string             // what is dialled, where that is no address
 }
 
 // Dial connects to an address as net.Dial takes them: network is tcp, tcp4, tcp6 or unix, and a host may be a name. The
@@ -56,6 +57,7 @@ func (l *Loop) Dial(network, address string, cfg ConnConfig, h ConnHandler) (*Co
 	if err != nil {
 		return fail(err)
 	}
+	c.dial.name = address
 	c.dialName(network, address, cfg.settings())
 	return c, nil
 }
@@ -107,6 +109,7 @@ func (l *Loop) DialUnix(name string, cfg ConnConfig, h ConnHandler) (*Conn, erro
 	if err != nil {
 		return fail(err)
 	}
+	c.dial.name = name
 	if err := c.connectUnix(name, cfg.settings()); err != nil {
 		c.forget()
 		return fail(err)
@@ -155,17 +158,22 @@ func (c *Conn) dialled() {
 
 // came makes a connection that is there one that can be used.
 func (c *Conn) came() {
+	if c.dial != nil { // it was not adopted
+		c.loop.stats.streams.dialled.Add(1)
+	}
 	c.endDial()
-	c.loop.stats.streams.dialled.Add(1)
 	c.flushDue = !c.out.Empty() || c.endWanted
 	c.changed()
 	c.opened()
 }
 
 func (c *Conn) dialFailed(err error) {
-	c.loop.stats.streams.dialErrors.Add(1)
-	c.endDial()
-	c.close(c.opError("dial", err))
+	e := &OpError{Op: "adopt", Net: c.network(), Addr: c.remote, Err: err}
+	if c.dial != nil {
+		c.loop.stats.streams.dialErrors.Add(1)
+		e.Op, e.Name = "dial", c.dial.name
+	}
+	c.close(e)
 }
 
 func (c *Conn) endDial() {
@@ -270,6 +278,9 @@ func dialOffLoop(ctx context.Context, k sys.Kernel, network, address string) (fd
 	d := net.Dialer{KeepAlive: -1} // the loop's settings come later
 	conn, err := d.DialContext(ctx, network, address)
 	if err != nil {
+		if e, ok := errors.AsType[*net.OpError](err); ok {
+			err = e.Err // the rest is in the loop's own
+		}
 		return -1, err
 	}
 	defer conn.Close()

@@ -89,9 +89,9 @@ func (c *Conn) WriteFiles(b []byte, fds ...int) error {
 	if err != nil {
 		return c.opError("send", err)
 	}
+	begins := c.out.Empty()
 	c.out.PushFiles(&c.loop.chunks, b, copies)
-	c.touchWrite()
-	c.flushSoon()
+	c.queued(begins)
 	return nil
 }
 
@@ -121,13 +121,14 @@ func (c *Conn) closeFDs(fds []int) {
 func (c *Conn) closeFD(fd int) {
 	if fd >= 0 {
 		_ = c.loop.kernel.Close(fd)
+		c.loop.descriptorFreed()
 	}
 }
 
 // SendFile writes n bytes of f from offset on, behind what was written before, without a copy where the kernel can
-// (sendfile(2)). f is lent until done is called, with nil once the kernel has taken all; it may be called when the
-// connection closes. A file that ends before n bytes were read resets the connection, as a stream with a hole is worse
-// than none: done and OnClose get io.ErrUnexpectedEOF.
+// (sendfile(2)). f is lent until done is called, once: with nil when the kernel has taken all, with ErrClosed when the
+// connection closed or broke before. A file that ends before n bytes were read, or cannot be read, resets the connection,
+// as a stream with a hole is worse than none: done and OnClose get io.ErrUnexpectedEOF, or why it cannot.
 //
 //   - Errors: as Write; ErrWouldBlock when 64 files wait; *OpError: EINVAL for a negative offset or n, or no done.
 //     Where there is an error done is not called.
@@ -139,6 +140,7 @@ func (c *Conn) SendFile(f *os.File, offset, n int64, done func(error)) error {
 		return c.opError("send", syscall.EINVAL)
 	case c.out.Items() >= maxItems:
 		c.refused = true
+		c.loop.stats.streams.refused.Add(1)
 		return ErrWouldBlock
 	}
 	file := &stream.File{File: f, Offset: offset, Left: n, Done: done}
@@ -146,10 +148,18 @@ func (c *Conn) SendFile(f *os.File, offset, n int64, done func(error)) error {
 		c.fileDone(file, nil)
 		return nil
 	}
+	begins := c.out.Empty()
 	c.out.PushFile(file)
-	c.touchWrite()
-	c.flushSoon()
+	c.queued(begins)
 	return nil
+}
+
+// queued has what was put in the queue go out; what was there before has been waiting since then.
+func (c *Conn) queued(begins bool) {
+	if begins {
+		c.touchWrite()
+	}
+	c.flushSoon()
 }
 
 // sendFileBytes is how much of a file goes out with one call.
@@ -157,60 +167,75 @@ const sendFileBytes = 256 << 10
 
 // flushFile writes a piece of the file that is first in the queue.
 func (c *Conn) flushFile(f *stream.File) (n int, ok bool) {
-	size := int(min(f.Left, sendFileBytes))
-	n, err := c.sendFile(f, size)
-	c.loop.stats.streams.writeCalls.Add(1)
-	switch {
-	case err == io.ErrUnexpectedEOF:
-		c.fileDone(c.out.DropFile(), err)
-		c.abort(c.opError("send", err))
-		return 0, false
-	case err != nil:
-		c.writeFailed(err)
-		return 0, false
-	}
-	c.wrote(n, 0)
-	if done := c.out.WroteFile(int64(n)); done != nil {
-		c.fileDone(done, nil)
-	}
-	if n < size {
-		c.blocked = true
-		c.changed()
-		return n, false
-	}
-	return n, true
-}
-
-// sendFile writes without a copy where it can.
-func (c *Conn) sendFile(f *stream.File, size int) (n int, err error) {
 	l := c.loop
+	size := int(min(f.Left, sendFileBytes))
 	if !f.Copy {
-		n, err = l.kernel.SendFile(c.fd, f.File, f.Offset, size, f.Left > int64(size))
-		switch {
-		case err == nil && n == 0:
-			return 0, io.ErrUnexpectedEOF
-		case err == nil || !slices.Contains(cannotSendFile, err):
-			return n, err
+		n, err := l.kernel.SendFile(c.fd, f.File, f.Offset, size, f.Left > int64(size))
+		if err == nil && n == 0 {
+			return c.fileFailed(io.ErrUnexpectedEOF)
+		}
+		if !slices.Contains(cannotSendFile, err) {
+			return c.flushedFile(n, size, err)
 		}
 		f.Copy = true
 	}
-	buf := make([]byte, min(size, largeCopyBytes))
-	n, err = f.File.ReadAt(buf, f.Offset)
-	if n == 0 {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return 0, err
+	piece, err := readPiece(f, min(size, largeCopyBytes))
+	if err != nil {
+		return c.fileFailed(err)
 	}
-	l.vector.Bufs = append(l.vector.Bufs[:0], buf[:n])
-	return l.kernel.Write(c.fd, l.vector, f.Left > int64(n))
+	l.vector.Bufs = append(l.vector.Bufs[:0], piece)
+	n, err = l.kernel.Write(c.fd, l.vector, f.Left > int64(len(piece)))
+	return c.flushedFile(n, len(piece), err)
+}
+
+// flushedFile takes note of what the kernel has taken of a piece of that size.
+func (c *Conn) flushedFile(n, size int, err error) (int, bool) {
+	c.loop.stats.streams.writeCalls.Add(1)
+	if err != nil {
+		c.writeFailed(err)
+		return 0, false
+	}
+	if done := c.out.WroteFile(int64(n)); done != nil {
+		c.fileDone(done, nil)
+	}
+	c.wrote(n, 0)
+	if n < size {
+		c.blocked = true
+		c.changed()
+	}
+	return n, n == size
+}
+
+// fileFailed gives up a file that has not what it should, and the connection with it.
+func (c *Conn) fileFailed(err error) (n int, ok bool) {
+	c.fileDone(c.out.DropFile(), err)
+	c.abort(c.opError("send", err))
+	return 0, false
 }
 
 // largeCopyBytes is how much of a file is read at a time where it has to be.
 const largeCopyBytes = 64 << 10
 
-// cannotSendFile are the answers of a kernel that cannot do it with this file, or not at all.
-var cannotSendFile = []error{syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM, ErrUnsupported}
+// readPiece reads up to n bytes of a file.
+func readPiece(f *stream.File, n int) ([]byte, error) {
+	buf := make([]byte, n)
+	n, err := f.File.ReadAt(buf, f.Offset)
+	switch {
+	case n > 0:
+		return buf[:n], nil // an error comes again
+	case err == io.EOF:
+		return nil, io.ErrUnexpectedEOF
+	default:
+		return nil, err
+	}
+}
+
+// cannotSendFile are the answers of a kernel that cannot do it with this file, or not at all, or that are about the
+// file: reading it tells.
+var cannotSendFile = []error{
+	syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM, ErrUnsupported,
+	syscall.EBADF, syscall.EIO, syscall.ESPIPE, syscall.EOVERFLOW,
+}
 
 // fileDone tells who gave a file that it is not needed any more, at the end of the turn.
 func (c *Conn) fileDone(f *stream.File, err error) {

@@ -14,7 +14,7 @@ type ConnHandler struct {
 	// when it returns. Nil closes all.
 	OnFiles func(c *Conn, f *Files)
 
-	// OnDrain is called when, after a Write answered ErrWouldBlock, less than half of the write buffer waits.
+	// OnDrain is called when, after a Write answered ErrWouldBlock, half of the write buffer or less waits.
 	OnDrain func(c *Conn)
 
 	// OnEnd is called when the peer has ended its direction: no bytes follow. Writing goes on, until CloseWrite or
@@ -26,7 +26,7 @@ type ConnHandler struct {
 	OnTimeout func(c *Conn, what Timeout)
 
 	// OnClose is the last call: nil after Close, or when both directions had ended, ErrClosed when the loop ended, else
-	// an *OpError with what ended the connection, such as ECONNRESET where the peer did. It is the only call where the
-	// connection never came about.
+	// an *OpError with what ended the connection, such as ECONNRESET where the peer did, also where that came to pass
+	// while Close waited. It is the only call where the connection never came about.
 	OnClose func(c *Conn, err error)
 }

@@ -21,8 +21,8 @@ func (c *Conn) ready(r poll.Ready) {
 		c.ailing(r)
 		return
 	}
-	if r&(poll.Readable|poll.Failed|poll.HungUp) != 0 && c.reading() {
-		c.loop.becameReady(c.source)
+	if r&(poll.Readable|poll.Failed|poll.HungUp) != 0 {
+		c.goOn()
 	}
 }
 

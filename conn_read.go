@@ -57,6 +57,8 @@ func (c *Conn) readOnce() (more bool) {
 	c.touchRead()
 	if c.state == connOpen { // OnFiles may have closed it
 		c.deliver(buf[:n])
+	} else {
+		l.stats.streams.discarded.Add(uint64(n))
 	}
 	l.charge(1)
 	return !c.drainedBy(n, len(buf))
@@ -80,7 +82,7 @@ func (c *Conn) deliver(b []byte) {
 // later makes the connection ready again, as does an end that is behind it, and a read that would only answer EAGAIN
 // is saved. The other bounds go on to the EAGAIN, as the loops do that they stand for.
 func (c *Conn) drainedBy(n, size int) bool {
-	short := n < size && c.limits.bound.kind == boundShare
+	short := n < size && c.limits.bound.kind == boundShare && c.broken == nil
 	if c.stopping {
 		if c.left -= n; short || c.left <= 0 {
 			c.finishStop()
@@ -96,7 +98,10 @@ func (c *Conn) readFailed(err error) {
 	switch stream.ReadClass(err) {
 	case stream.Wait:
 		l.settle()
-		if c.stopping {
+		switch {
+		case c.broken != nil:
+			c.abort(c.broken) // what the peer sent before is read, and more cannot be expected
+		case c.stopping:
 			c.finishStop()
 		}
 	case stream.Memory:
@@ -145,8 +150,15 @@ func (c *Conn) rest() {
 	c.changed()
 	c.loop.AfterFunc(shortestRest, func() {
 		c.resting = false
+		if c.state == connClosed {
+			return
+		}
 		c.flushDue = true
 		c.changed()
+		c.goOn()
+		if c.timing != nil {
+			c.timing.arm()
+		}
 	})
 }
 

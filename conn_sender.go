@@ -34,7 +34,7 @@ type writeQueue struct {
 // given goes out in that order, and in no order with what Write is given.
 func (c *Conn) Sender() *ConnSender {
 	if c.sender == nil {
-		s := &ConnSender{conn: c, filling: &writeQueue{}, moving: &writeQueue{}, closed: c.state >= connClosing}
+		s := &ConnSender{conn: c, filling: &writeQueue{}, moving: &writeQueue{}, closed: c.mayWrite() != nil}
 		s.moveFn = s.move
 		c.sender = s
 	}
@@ -127,11 +127,6 @@ func (s *ConnSender) signalRoomLocked() {
 // move puts what is queued into the connection's queue, as far as that has room. It runs on the loop.
 func (s *ConnSender) move() {
 	c := s.conn
-	if c.state != connClosed && c.mayWrite() != nil { // the direction is over
-		s.refuse()
-		c.loop.stats.streams.unsentBytes.Add(uint64(s.giveUp()))
-		return
-	}
 	for c.mayWrite() == nil && (!s.moving.Empty() || s.take()) {
 		if c.Room() == 0 {
 			s.parked = true
@@ -156,6 +151,22 @@ func (s *ConnSender) movePart(most int) {
 		n += len(b)
 	}
 	s.moving.Wrote(&s.moving.pool, n)
+}
+
+// moveSender has what the Sender took go out before the direction ends, and the Sender take no more.
+func (c *Conn) moveSender() {
+	if c.sender != nil && c.mayWrite() == nil {
+		c.sender.refuse()
+		c.sender.moveAll()
+	}
+}
+
+// endSender has the Sender take no more, and drops what it took.
+func (c *Conn) endSender() {
+	if c.sender != nil {
+		c.sender.refuse()
+		c.loop.stats.streams.unsentBytes.Add(uint64(c.sender.giveUp()))
+	}
 }
 
 // moveAll moves everything at once, whatever room there is.

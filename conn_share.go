@@ -2,6 +2,7 @@ package weir
 
 import (
 	"os"
+	"syscall"
 
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/sock"
@@ -45,7 +46,7 @@ func (l *Loop) AdoptConn(fd int, cfg ConnConfig, h ConnHandler) (*Conn, error) {
 		c.remote = sock.Unmap(c.remote)
 	}
 	if err == nil {
-		err = c.enter(own, poll.Write)
+		err = c.enter(own, poll.Read)
 	} else {
 		_ = l.kernel.Close(own)
 	}
@@ -53,6 +54,7 @@ func (l *Loop) AdoptConn(fd int, cfg ConnConfig, h ConnHandler) (*Conn, error) {
 		c.forget()
 		return fail(err)
 	}
+	l.becameReady(c.source) // not by the poller: the connection may be neither readable nor writable
 	return c, nil
 }
 
@@ -79,10 +81,16 @@ func withFD(f *os.File, fn func(fd int)) error {
 //
 // The descriptor is the caller's, and close-on-exec.
 //
-//   - Errors: ErrClosed; ErrWouldBlock while something is queued to be written: OnDrain follows; *OpError.
+//   - Errors: ErrClosed; ErrWouldBlock while something is queued to be written: OnDrain follows; *OpError: ENOTCONN
+//     before OnOpen.
 func (c *Conn) Export() (fd int, err error) {
-	if c.state != connOpen {
+	switch {
+	case c.state == connDialling:
+		return -1, c.opError("export", syscall.ENOTCONN)
+	case c.state != connOpen:
 		return -1, ErrClosed
+	case c.sender != nil && c.mayWrite() == nil:
+		c.sender.moveAll()
 	}
 	c.flush()
 	switch {

@@ -42,6 +42,7 @@ type timing struct {
 	timer *Timer
 
 	limit    [Deadline]time.Duration // by Timeout less one; 0: none. Deadline's is a time on the loop's clock
+	began    [Deadline]time.Duration // the limit alone, of itself: it was set, or was over
 	closeBy  time.Duration           // when Close gives up; 0: never
 	lastRead time.Duration
 	lastSent time.Duration // or when what is queued began to wait
@@ -49,26 +50,29 @@ type timing struct {
 
 func (t *timing) of(what Timeout) *time.Duration { return &t.limit[what-1] }
 
-// startTiming begins the limits that the configuration gives.
+// startTiming begins the limits of a connection that is there.
 func (c *Conn) startTiming() {
 	l := c.limits
-	if l.idle == 0 && l.read == 0 && l.write == 0 {
+	if c.timing == nil && l.idle == 0 && l.read == 0 && l.write == 0 {
 		return
 	}
 	t := c.needTiming()
-	*t.of(IdleTimeout), *t.of(ReadTimeout), *t.of(WriteTimeout) = l.idle, l.read, l.write
+	t.lastRead, t.lastSent = c.loop.now, c.loop.now
 	t.arm()
 }
 
+// needTiming makes the time limits, with those of the configuration.
 func (c *Conn) needTiming() *timing {
 	if c.timing == nil {
-		c.timing = &timing{conn: c, lastRead: c.loop.now, lastSent: c.loop.now}
+		l := c.limits
+		c.timing = &timing{conn: c, limit: [...]time.Duration{l.idle, l.read, l.write, 0},
+			lastRead: c.loop.now, lastSent: c.loop.now}
 	}
 	return c.timing
 }
 
-// SetTimeout replaces a time limit of the configuration, and begins it now; zero or less is none. It panics for
-// Deadline, which SetDeadline sets.
+// SetTimeout replaces a time limit of the configuration, and begins it now, or when the connection is there; zero or
+// less is none. It panics for Deadline, which SetDeadline sets.
 func (c *Conn) SetTimeout(what Timeout, d time.Duration) {
 	if what == 0 || what >= Deadline {
 		panic("weir: SetTimeout: " + what.String() + " is no time limit that begins again")
@@ -82,7 +86,8 @@ func (c *Conn) SetTimeout(what Timeout, d time.Duration) {
 	t.arm()
 }
 
-// SetDeadline sets a time at which the connection has to be over; the zero Time is none.
+// SetDeadline sets a time at which the connection has to be over, also one that is dialled or closed; the zero Time is
+// none.
 func (c *Conn) SetDeadline(at time.Time) {
 	if c.state == connClosed || c.timing == nil && at.IsZero() {
 		return
@@ -95,18 +100,8 @@ func (c *Conn) SetDeadline(at time.Time) {
 	t.arm()
 }
 
-// begin has a limit begin now.
-func (t *timing) begin(what Timeout) {
-	now := t.conn.loop.now
-	switch what {
-	case IdleTimeout:
-		t.lastRead, t.lastSent = now, now
-	case ReadTimeout:
-		t.lastRead = now
-	case WriteTimeout:
-		t.lastSent = now
-	}
-}
+// begin has a limit begin now, by the clock: a callback may have taken long.
+func (t *timing) begin(what Timeout) { t.began[what-1] = t.conn.loop.clock() }
 
 // touchRead notes that bytes were read, touchWrite that some were written, or begin to wait.
 func (c *Conn) touchRead() {
@@ -127,29 +122,35 @@ const never = time.Duration(math.MaxInt64)
 
 // due is when a limit is over, as things stand.
 func (t *timing) due(what Timeout) time.Duration {
-	d := *t.of(what)
+	d, c := *t.of(what), t.conn
+	from := t.began[what-1]
 	switch {
 	case d == 0:
 		return never
 	case what == Deadline:
 		return d
+	case c.state == connDialling:
+		return never
 	case what == IdleTimeout:
-		return max(t.lastRead, t.lastSent) + d
-	case what == ReadTimeout && t.conn.reading():
-		return t.lastRead + d
-	case what == WriteTimeout && !t.conn.out.Empty():
-		return t.lastSent + d
+		from = max(from, t.lastRead, t.lastSent)
+	case what == ReadTimeout && c.reading():
+		from = max(from, t.lastRead)
+	case what == WriteTimeout && !c.out.Empty():
+		from = max(from, t.lastSent)
+	default:
+		return never
 	}
-	return never
+	return from + min(d, never-from)
 }
 
 // next is the limit that is over first, 0 for that of Close.
 func (t *timing) next() (what Timeout, when time.Duration) {
 	when = never
+	first := IdleTimeout
 	if t.closeBy != 0 {
-		return 0, t.closeBy
+		first, when = Deadline, t.closeBy
 	}
-	for w := IdleTimeout; w <= Deadline; w++ {
+	for w := first; w <= Deadline; w++ {
 		if due := t.due(w); due < when {
 			what, when = w, due
 		}
@@ -190,7 +191,11 @@ func (t *timing) fire() {
 		*t.of(Deadline) = 0
 	}
 	t.begin(what)
-	if c.handler.OnTimeout == nil || c.state != connOpen {
+	switch {
+	case c.state == connDialling:
+		c.dialFailed(ErrTimeout)
+		return
+	case c.handler.OnTimeout == nil || c.state != connOpen:
 		c.abort(c.opError(what.String(), ErrTimeout))
 		return
 	}

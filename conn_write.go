@@ -143,7 +143,10 @@ func (c *Conn) mayWrite() error {
 // flushSoon has what is queued go out: when the callback of the visit returns, or at the end of the turn.
 func (c *Conn) flushSoon() {
 	c.flushDue = !c.blocked && !c.resting && c.state != connDialling
-	if c.flushDue && c.loop.visited != visitor(c) {
+	switch {
+	case !c.flushDue:
+		c.publish()
+	case c.loop.visited != visitor(c):
 		c.loop.turnEnd.add(c)
 	}
 }
@@ -206,7 +209,7 @@ func (c *Conn) wrote(n, queued int) {
 
 // roomAgain has OnDrain called where it is owed, and the Sender go on.
 func (c *Conn) roomAgain() {
-	if c.out.Bytes() > c.limits.writeBytes/2 {
+	if c.out.Bytes() > c.limits.writeBytes/2 || c.out.Items() > maxItems/2 {
 		return
 	}
 	if c.refused {
@@ -274,6 +277,7 @@ func (c *Conn) flushPart() (n int, ok bool) {
 
 // afterFlush ends the writing direction where that was asked for and nothing is queued any more.
 func (c *Conn) afterFlush() {
+	c.publish()
 	if !c.endWanted || c.endSent || !c.out.Empty() || c.state != connOpen || c.broken != nil {
 		return
 	}
@@ -298,8 +302,8 @@ func (c *Conn) writeFailed(err error) {
 	}
 }
 
-// breakOff ends the writing direction: nobody takes what is queued. What the peer sent before is still read, and its
-// end or error closes the connection.
+// breakOff ends the writing direction: nobody takes what is queued. What the peer sent before is still read, and then
+// the connection is closed.
 func (c *Conn) breakOff(err error) {
 	if c.state == connClosing || c.ended || c.paused && errors.Is(err, syscall.ECONNRESET) {
 		c.close(err)
@@ -307,18 +311,21 @@ func (c *Conn) breakOff(err error) {
 	}
 	c.broken = err
 	c.giveUpQueue()
+	c.endSender()
 	c.refused, c.drained = false, false
 	c.changed()
+	c.goOn()
 }
 
-// CloseWrite ends the writing direction when what is queued has gone out: the peer reads its end. Reading goes on.
-// When the peer has ended, too, the connection is closed.
+// CloseWrite ends the writing direction when what is queued, by the Sender, too, has gone out: the peer reads its end.
+// Reading goes on. When the peer has ended, too, the connection is closed.
 //
 //   - Errors: ErrClosed after Close.
 func (c *Conn) CloseWrite() error {
 	if c.state >= connClosing {
 		return ErrClosed
 	}
+	c.moveSender()
 	c.endWanted = true
 	if c.state == connOpen {
 		c.flushDue = !c.blocked

@@ -23,7 +23,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	for env, program := range map[string]func(spec string) error{floodEnv: flood, sharerEnv: runSharer, bulkEnv: runBulk, streamPeerEnv: runStreamPeer} {
+	for env, program := range map[string]func(spec string) error{
+		floodEnv: flood, sharerEnv: runSharer, bulkEnv: runBulk, limitedEnv: runLimited, streamPeerEnv: runStreamPeer,
+	} {
 		spec := os.Getenv(env)
 		if spec == "" {
 			continue

@@ -31,7 +31,6 @@ type Listener struct {
 	fd       int // -1 once closed
 	interest poll.Interest
 	outside  bool // not in the poller
-	shared   bool // others may accept from it, too
 	open     int  // connections
 	paused   bool
 
@@ -176,7 +175,7 @@ func (l *Loop) AdoptListener(fd int, cfg ListenerConfig, h ListenerHandler) (*Li
 	if err != nil {
 		return fail(err)
 	}
-	ln.fd, ln.family, ln.shared = own, d.Family, true
+	ln.fd, ln.family = own, d.Family
 	if d.Family == sys.UnixFamily {
 		ln.unixName, _ = l.kernel.LocalUnix(own) // a name is for texts only
 	}
@@ -208,7 +207,7 @@ func (ln *Listener) Export() (fd int, err error) {
 	if err != nil {
 		return -1, ln.opError("export", err)
 	}
-	ln.shared, ln.unlink = true, false
+	ln.unlink = false
 	return fd, nil
 }
 
@@ -224,7 +223,8 @@ func (ln *Listener) Loop() *Loop { return ln.loop }
 // Conns is the number of its connections that are open.
 func (ln *Listener) Conns() int { return ln.open }
 
-// Pause leaves connections in the backlog, which refuses or puts off what is more than it holds.
+// Pause leaves connections in the backlog, which refuses or puts off what is more than it holds. A Stop accepts all the
+// same.
 func (ln *Listener) Pause() {
 	ln.paused = true
 	ln.changed()

@@ -3,6 +3,7 @@ package weir
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/sock"
@@ -15,11 +16,11 @@ func (ln *Listener) visit() (more bool) {
 	most := ln.limits.bound.most()
 	for most > 0 && ln.loop.ring.Open() && !ln.loop.stopDue() {
 		if !ln.accepting() {
-			return false
+			break
 		}
 		fd, peer, err := ln.loop.kernel.Accept(ln.fd)
 		if err != nil {
-			if !ln.acceptFailed(err) {
+			if !ln.acceptFailed(err, most) {
 				return false
 			}
 		} else {
@@ -30,6 +31,7 @@ func (ln *Listener) visit() (more bool) {
 		most--
 	}
 	if !ln.accepting() {
+		ln.changed() // the poller would tell of those above MaxConns for ever
 		return false
 	}
 	ln.loop.stats.streams.boundStops.Add(1)
@@ -38,8 +40,10 @@ func (ln *Listener) visit() (more bool) {
 
 // accepting tells that connections may be accepted.
 func (ln *Listener) accepting() bool {
-	return ln.fd >= 0 && !ln.paused && !ln.resting && ln.loop.end.stage() != stageClosing &&
-		(ln.maxConns == 0 || ln.open < ln.maxConns || ln.stopping)
+	if ln.fd < 0 || ln.resting || ln.loop.end.stage() == stageClosing {
+		return false
+	}
+	return ln.stopping || !ln.paused && (ln.maxConns == 0 || ln.open < ln.maxConns)
 }
 
 // accepted makes a connection of a descriptor.
@@ -53,6 +57,7 @@ func (ln *Listener) accepted(fd int, peer netip.AddrPort) {
 		_ = ln.settings.Apply(l.kernel, fd, ln.family) // a buffer that is not as wished is no reason to hang up
 	}
 	if err := c.enter(fd, poll.Read); err != nil {
+		_ = l.kernel.SetOption(fd, sys.Linger, 0) // after an end the client would think that its bytes were read
 		c.forget()
 		l.stats.streams.acceptErrors.Add(1)
 		ln.report(err)
@@ -72,40 +77,73 @@ func (ln *Listener) left(*Conn) {
 	}
 }
 
-// acceptFailed handles the error of an accept, and tells whether to go on.
-func (ln *Listener) acceptFailed(err error) (more bool) {
-	l := ln.loop
-	class := stream.AcceptClass(err)
-	if class == stream.Wait {
-		l.settle()
-		if ln.stopping {
-			ln.close(nil)
-		}
+// acceptFailed handles the error of an accept, and tells whether to go on, which is for most connections at most.
+func (ln *Listener) acceptFailed(err error, most int) (more bool) {
+	switch stream.AcceptClass(err) {
+	case stream.Wait:
+		ln.failures, ln.rests = 0, 0
+		ln.nobodyWaits()
 		return false
-	}
-	l.stats.streams.acceptErrors.Add(1)
-	switch class {
-	case stream.Dead:
-		ln.close(ln.opError("accept", err))
 	case stream.Full:
-		if ln.rests == 0 { // once, as long as it lasts
-			ln.report(ln.opError("accept", err))
-		}
-		ln.refuseQueued()
-		ln.rest()
+		return ln.outOfDescriptors(err, most)
+	case stream.Dead:
+		ln.countFailed()
+		ln.close(ln.opError("accept", err))
 	case stream.Memory:
-		if ln.rests == 0 {
-			ln.report(ln.opError("accept", err))
-		}
+		ln.countFailed()
+		ln.reportOnce(err)
 		ln.rest()
 	default:
+		ln.countFailed()
 		ln.report(ln.opError("accept", err))
 		if ln.failures++; ln.failures >= failuresBeforeRest {
 			ln.rest()
 		}
 	}
-	l.charge(1)
 	return ln.accepting()
+}
+
+func (ln *Listener) countFailed() {
+	ln.loop.stats.streams.acceptErrors.Add(1)
+	ln.loop.charge(1)
+}
+
+// nobodyWaits ends a listener that was to be drained first.
+func (ln *Listener) nobodyWaits() {
+	ln.loop.settle()
+	if ln.stopping {
+		ln.close(nil)
+	}
+}
+
+// outOfDescriptors refuses who waits, and then rests. Linux wants a descriptor before it looks whether somebody waits:
+// where nobody does, the last one has just been used, and nothing has failed.
+func (ln *Listener) outOfDescriptors(err error, most int) (more bool) {
+	refused, empty := ln.refuseQueued(most)
+	if empty && refused == 0 {
+		ln.nobodyWaits()
+		return false
+	}
+	ln.countFailed()
+	ln.reportOnce(err)
+	switch {
+	case ln.stopping && empty:
+		ln.nobodyWaits()
+	case ln.stopping && refused > 0:
+		// there is an end to those who wait
+	case refused > 0 && !empty:
+		ln.restFor(shortestRest) // many wait: they are let go soon, and still at their part of the processor
+	default:
+		ln.rest()
+	}
+	return ln.accepting()
+}
+
+// reportOnce reports an error that lasts.
+func (ln *Listener) reportOnce(err error) {
+	if ln.rests == 0 {
+		ln.report(ln.opError("accept", err))
+	}
 }
 
 // report has OnError told of an error, unless there were too many lately.
@@ -118,22 +156,24 @@ func (ln *Listener) report(err error) {
 }
 
 // refuseQueued gives clients that wait and cannot be served a clean end, with the descriptor that is kept for that:
-// left in the backlog they would wait for something that may never come.
-func (ln *Listener) refuseQueued() {
+// left in the backlog they would wait for something that may never come. empty tells that nobody is left.
+func (ln *Listener) refuseQueued(most int) (refused int, empty bool) {
 	l := ln.loop
-	for l.spare >= 0 && l.ring.Open() {
+	for l.spare >= 0 && refused < most && l.ring.Open() {
 		_ = l.kernel.Close(l.spare)
 		l.spare = -1
 		fd, _, err := l.kernel.Accept(ln.fd)
 		if err == nil {
 			ln.refuse(fd)
+			refused++
 		}
 		l.reserveDescriptor()
 		if err != nil {
-			return
+			return refused, stream.AcceptClass(err) == stream.Wait
 		}
 		l.charge(1)
 	}
+	return refused, false
 }
 
 // refuse ends a connection so that its client reads an end: a close with something unread would be a reset.
@@ -174,19 +214,25 @@ func (l *Loop) releaseReserve() {
 // the loop does not hear of it.
 const longestAcceptRest = 4 * shortestRest
 
-// rest accepts nothing for a time.
+// restsWhileStopping is how often a listener rests in a row that is to be closed when nobody waits any more.
+const restsWhileStopping = 4
+
+// rest accepts nothing for a time, each time for longer.
 func (ln *Listener) rest() {
+	ln.restFor(min(shortestRest<<min(ln.rests, 10), longestAcceptRest))
+}
+
+func (ln *Listener) restFor(d time.Duration) {
 	switch {
 	case ln.fd < 0:
 		return
-	case ln.stopping:
-		ln.close(nil) // who still waits could only be refused
+	case ln.stopping && ln.rests >= restsWhileStopping:
+		ln.close(nil) // who still waits cannot be served
 		return
 	}
 	l := ln.loop
 	ln.resting = true
 	ln.changed()
-	d := min(shortestRest<<min(ln.rests, 10), longestAcceptRest)
 	ln.rests++
 	if ln.rested == nil {
 		ln.rested = l.AfterFunc(d, ln.endRest)

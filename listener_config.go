@@ -68,10 +68,13 @@ func (c ListenerConfig) resolve(loop Bound) (ListenerConfig, *connLimits, error)
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"Backlog", c.Backlog}, {"MaxConns", c.MaxConns}, {"DeferAccept", int(c.DeferAccept)}} {
+	}{{"Backlog", c.Backlog}, {"MaxConns", c.MaxConns}} {
 		if f.value < 0 {
 			return c, nil, fmt.Errorf("ListenerConfig.%s is %d; it cannot be negative", f.name, f.value)
 		}
+	}
+	if c.DeferAccept < 0 {
+		return c, nil, fmt.Errorf("ListenerConfig.DeferAccept is %v; it cannot be negative", c.DeferAccept)
 	}
 	setDefault(&c.Backlog, defaultBacklog)
 	return c, limits, nil

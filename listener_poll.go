@@ -1,6 +1,9 @@
 package weir
 
-import "github.com/weirnet/weir/internal/poll"
+import (
+	"github.com/weirnet/weir/internal/poll"
+	"github.com/weirnet/weir/internal/sys"
+)
 
 // ready is called with what the poller saw.
 func (ln *Listener) ready(r poll.Ready) {
@@ -70,14 +73,14 @@ func (ln *Listener) syncInterest() {
 func (ln *Listener) inTurnEnd() *bool { return &ln.atTurnEnd }
 
 func (ln *Listener) network() string {
-	if ln.unixName != "" {
+	if ln.family == sys.UnixFamily {
 		return "unix"
 	}
 	return "tcp"
 }
 
 func (ln *Listener) name() string {
-	if ln.unixName != "" {
+	if ln.family == sys.UnixFamily {
 		return "listener unix " + ln.unixName
 	}
 	return "listener tcp " + ln.local.String()
@@ -111,7 +114,7 @@ func (ln *Listener) drain(conns bool) {
 	}
 	ln.stopping, ln.stopConns = true, conns
 	ln.endRest()
-	ln.Resume()
+	ln.changed()
 	ln.loop.becameReady(ln.source)
 }
 

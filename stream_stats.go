@@ -14,6 +14,7 @@ type StreamStats struct {
 	Timeouts      uint64 // time limits that were over
 
 	ReadBytes     uint64
+	Discarded     uint64 // of ReadBytes: not delivered, as the connection was closed
 	ReadCalls     uint64 // system calls
 	WrittenBytes  uint64 // taken by the kernel
 	WriteCalls    uint64
@@ -34,9 +35,10 @@ type streamCounters struct {
 	dialled, dialErrors                   atomic.Uint64
 	closed, broken, timeouts              atomic.Uint64
 
-	readBytes, readCalls, writtenBytes, writeCalls atomic.Uint64
-	unsentBytes, refused, boundStops               atomic.Uint64
-	filesReceived, filesSent                       atomic.Uint64
+	readBytes, discarded, readCalls  atomic.Uint64
+	writtenBytes, writeCalls         atomic.Uint64
+	unsentBytes, refused, boundStops atomic.Uint64
+	filesReceived, filesSent         atomic.Uint64
 
 	open, queuedBytes atomic.Int64
 }
@@ -46,7 +48,7 @@ func (c *streamCounters) snapshot() StreamStats {
 		Accepted: c.accepted.Load(), AcceptRefused: c.acceptRefused.Load(), AcceptErrors: c.acceptErrors.Load(),
 		Dialled: c.dialled.Load(), DialErrors: c.dialErrors.Load(),
 		Closed: c.closed.Load(), Broken: c.broken.Load(), Timeouts: c.timeouts.Load(),
-		ReadBytes: c.readBytes.Load(), ReadCalls: c.readCalls.Load(),
+		ReadBytes: c.readBytes.Load(), Discarded: c.discarded.Load(), ReadCalls: c.readCalls.Load(),
 		WrittenBytes: c.writtenBytes.Load(), WriteCalls: c.writeCalls.Load(),
 		UnsentBytes: c.unsentBytes.Load(), Refused: c.refused.Load(), BoundStops: c.boundStops.Load(),
 		FilesReceived: c.filesReceived.Load(), FilesSent: c.filesSent.Load(),
@@ -64,6 +66,7 @@ func (s *StreamStats) add(o *StreamStats) {
 	s.Broken += o.Broken
 	s.Timeouts += o.Timeouts
 	s.ReadBytes += o.ReadBytes
+	s.Discarded += o.Discarded
 	s.ReadCalls += o.ReadCalls
 	s.WrittenBytes += o.WrittenBytes
 	s.WriteCalls += o.WriteCalls

@@ -114,6 +114,8 @@ var metrics = []metric{
 		func(s *weir.Stats) uint64 { return s.Streams.Timeouts }),
 	counter("stream_read_bytes_total", "Bytes read from connections.",
 		func(s *weir.Stats) uint64 { return s.Streams.ReadBytes }),
+	counter("stream_discarded_bytes_total", "Bytes read and not delivered, as their connection was closed.",
+		func(s *weir.Stats) uint64 { return s.Streams.Discarded }),
 	counter("stream_read_calls_total", "System calls to read from connections.",
 		func(s *weir.Stats) uint64 { return s.Streams.ReadCalls }),
 	counter("stream_written_bytes_total", "Bytes taken by the kernel.",

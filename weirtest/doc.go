@@ -8,7 +8,7 @@
 // A fault plan (Config.Faults, package fault) has calls fail, on any kernel. [Sweep] writes the plans itself: it runs
 // a scenario with the first call of each kind failing, then the second, and so on, with each errno that the manual
 // gives it, and looks each time whether the loop ended, whether anything is left behind, and whether it keeps a
-// processor busy. [Balance] tells whether every datagram is accounted for.
+// processor busy. [Balance] tells whether every datagram is accounted for, and [StreamBalance] every byte.
 //
 // # Limits
 //

@@ -94,3 +94,46 @@ func ExampleSweep() {
 	_ = test
 	// Output:
 }
+
+// A stream echo server with each call failing in turn: what its clients wrote is read, or counted as not sent.
+func ExampleStreamBalance() {
+	test := func(t *testing.T) { // TestEchoSurvives
+		weirtest.Sweep(t, weirtest.Scenario{
+			Setup: func(l *weir.Loop) (func(error) error, error) {
+				balance, broken := weirtest.StreamBalance{}, false
+				write := func(c *weir.Conn, b []byte) {
+					n, _ := c.Write(b)
+					balance.Accepted += n
+				}
+				onClose := func(_ *weir.Conn, err error) { broken = broken || err != nil }
+				ln, err := l.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), weir.ListenerConfig{}, weir.ListenerHandler{
+					OnError: func(*weir.Listener, error) { broken = true },
+					OnClose: func(_ *weir.Listener, err error) { broken = broken || err != nil },
+					Conn: weir.ConnHandler{
+						OnData:  func(c *weir.Conn, b []byte) { balance.Delivered += len(b); write(c, b) },
+						OnClose: onClose,
+					},
+				})
+				if err != nil {
+					return nil, err
+				}
+				client, err := l.DialTCP(netip.AddrPort{}, ln.Addr(), weir.ConnConfig{}, weir.ConnHandler{
+					OnData:  func(c *weir.Conn, b []byte) { balance.Delivered += len(b); _ = c.Close() },
+					OnClose: onClose,
+				})
+				if err != nil {
+					return nil, err
+				}
+				write(client, []byte("ping"))
+				return func(ended error) error {
+					if balance.Stats = l.Stats().Streams; ended != nil || broken {
+						return balance.Check() // the fault has ended a connection, as it may
+					}
+					return balance.CheckClosed()
+				}, nil
+			},
+		})
+	}
+	_ = test
+	// Output:
+}

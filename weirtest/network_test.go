@@ -167,3 +167,31 @@ func TestBalance(t *testing.T) {
 		}
 	}
 }
+
+func TestStreamBalance(t *testing.T) {
+	t.Parallel()
+	whole := StreamBalance{Accepted: 10, Delivered: 6, Stats: weir.StreamStats{
+		WrittenBytes: 7, UnsentBytes: 2, QueuedBytes: 1, ReadBytes: 7, Discarded: 1,
+	}}
+	for _, c := range []struct {
+		name          string
+		change        func(*StreamBalance)
+		check, closed string
+	}{
+		{"whole", func(*StreamBalance) {}, "", ""},
+		{"accepted", func(b *StreamBalance) { b.Accepted++ }, "11 bytes accepted, but 10", "11 bytes accepted"},
+		{"delivered twice", func(b *StreamBalance) { b.Delivered++ }, "7 bytes read, but 8", "7 bytes read, but 8"},
+		{"on the way", func(b *StreamBalance) { b.Stats.WrittenBytes++; b.Accepted++ }, "", "8 bytes written, but 7 read"},
+	} {
+		b := whole
+		c.change(&b)
+		for _, row := range []struct {
+			err  error
+			want string
+		}{{b.Check(), c.check}, {b.CheckClosed(), c.closed}} {
+			if row.want == "" && row.err != nil || row.want != "" && (row.err == nil || !strings.HasPrefix(row.err.Error(), row.want)) {
+				t.Errorf("%s: %v, want %q", c.name, row.err, row.want)
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirnet/weir"
 	"github.com/weirnet/weir/fault"
+	"github.com/weirnet/weir/internal/sys"
 )
 
 // Scenario is what Sweep runs, each time on a new loop.
@@ -98,6 +99,7 @@ type sweep struct {
 	log    func(format string, args ...any)
 	bubble func(func()) error // runs a function in a bubble; an error is a deadlock there
 	short  bool
+	setup  func(*weir.Loop, sys.Kernel) (check func(error) error, err error) // if not nil: Setup, with the kernel below the faults
 
 	hangTime time.Duration    // of a run in a bubble
 	hung     func(fault.Plan) // hears of one that takes longer; there is no other way to tell
@@ -231,7 +233,8 @@ func (w *sweep) fail(p fault.Plan, err error) {
 const (
 	settleStep  = 30 * time.Millisecond  // between looks at the number of calls
 	restTime    = 300 * time.Millisecond // after which a few are no traffic
-	settleTime  = 2 * time.Second        // after which it is measured all the same
+	settleTime  = 2 * time.Second        // after which it is measured all the same; for 32 loops that run at once
+	beginTime   = 30 * time.Second       // which loops have to begin on a busy machine, as Stop would not reach them before
 	quietTime   = 200 * time.Millisecond
 	graceTime   = 500 * time.Millisecond
 	returnTime  = 5 * time.Second

@@ -14,6 +14,7 @@ import (
 	"github.com/weirnet/weir/fault"
 	"github.com/weirnet/weir/internal/memsys"
 	"github.com/weirnet/weir/internal/poll"
+	"github.com/weirnet/weir/internal/sys"
 )
 
 // sweepRun is one run of a scenario.
@@ -168,7 +169,7 @@ func (r *sweepRun) liveAsLoop(w *sweep) error {
 		return err
 	}
 	defer l.Close() // where Setup does not return
-	check, err := w.Setup(l)
+	check, err := w.setUp(l, r.watch)
 	if err != nil {
 		_ = l.Close()
 		return errors.Join(err, l.Run(context.Background()))
@@ -178,12 +179,20 @@ func (r *sweepRun) liveAsLoop(w *sweep) error {
 	return l.Run(context.Background())
 }
 
+func (w *sweep) setUp(l *weir.Loop, k sys.Kernel) (check func(error) error, err error) {
+	if w.setup != nil {
+		return w.setup(l, k)
+	}
+	return w.Setup(l)
+}
+
 // settle waits until nothing happens any more, or for a while only what a loop may do at rest.
 func (w *sweep) settle(runs []*sweepRun) {
 	before := make([]int, len(runs))
 	start := time.Now()
 	moved := start
-	for ; time.Since(start) < max(settleTime, 10*w.Settle); time.Sleep(settleStep) {
+	limit := max(settleTime, 10*w.Settle) * time.Duration(1+len(runs)/32)
+	for ; time.Since(start) < limit || !allBegun(runs) && time.Since(start) < beginTime; time.Sleep(settleStep) {
 		most := 0
 		for i, r := range runs {
 			now := r.calls()
