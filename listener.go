@@ -161,7 +161,8 @@ func (ln *Listener) learnLocal() (err error) {
 
 // AdoptListener takes over a listening socket that somebody else opened, by a duplicate of its descriptor: fd is
 // borrowed, and stays the caller's to close. The socket is made non-blocking, for all who have it. Of cfg, only what is
-// weir's own has a meaning (Bound, limits, times); backlog and options are as they are. A path is left there at the end.
+// weir's own has a meaning (Bound, limits, times); backlog and options are as they are, but a time to linger, which
+// connections would inherit, is taken off. A path is left there at the end.
 //
 //   - Errors: *OpError: ENOTSOCK, EPROTOTYPE (neither TCP nor a unix stream), EINVAL (no listener), EBADF, ErrClosed.
 //   - Platforms: Linux.
