@@ -151,11 +151,14 @@ func (c *Conn) giveUpQueue() {
 
 // stop is Close, once what the kernel has received for the connection is delivered.
 func (c *Conn) stop() {
-	if c.state == connDialling {
+	switch {
+	case c.state == connDialling && c.dial == nil:
+		c.stopping = true // it was adopted, and its first visit is to come
+		return
+	case c.state == connDialling:
 		c.close(nil)
 		return
-	}
-	if c.state != connOpen {
+	case c.state != connOpen:
 		return
 	}
 	c.stopping = true
