@@ -6,10 +6,11 @@ import (
 )
 
 // Close closes the connection when the kernel has taken what is queued, at once where it can. Nothing is delivered any
-// more, and OnClose follows. One that is not there yet is given up, with what is queued for it. Where the peer has sent something that was not read, which would have a
-// close reset the connection and take from the peer what it was sent last, the writing direction is ended and what
-// comes thrown away until the peer ends its own. Both have ConnConfig.CloseTimeout, after which the connection is reset
-// and OnClose told ErrTimeout.
+// more, and OnClose follows. One that is not there yet is given up, with what is queued for it.
+//
+// Where the peer has sent something that was not read, which would have a close reset the connection and take from the
+// peer what it was sent last, the writing direction is ended and what comes thrown away until the peer ends its own.
+// Both have ConnConfig.CloseTimeout, after which the connection is reset and OnClose told ErrTimeout.
 //
 //   - Errors: ErrClosed when Close was called before, or the connection is closed.
 func (c *Conn) Close() error {
