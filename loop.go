@@ -81,7 +81,7 @@ const (
 	writeBuffers = 64                   // buffers of one write
 	flushBytes   = 224 << 10            // a queue of so much goes out with the train that is full then: the fourth large one
 	pollEvery    = time.Millisecond     // how long visits go on without a look at the poller
-	pollPart     = 8                    // of the time of visits that looks may take: one part in so many
+	pollPart     = 32                   // of the time of visits that looks may take: one part in so many
 	yieldEvery   = 5 * time.Millisecond // how long a busy loop goes on without yielding
 	giveWayEvery = time.Millisecond     // and how long one that waits now and then, where it is not alone
 )
