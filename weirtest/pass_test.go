@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/weirnet/weir"
 	"github.com/weirnet/weir/internal/sys"
@@ -308,12 +309,18 @@ func watchSetup(l *weir.Loop, k sys.Kernel) (func(error) error, error) {
 	if err != nil {
 		return nil, err // the end of the loop closes the watch
 	}
-	l.Work(func() bool {
+	tries := 0
+	var send func() // one after the other, so that the watch wants now this, now that in between
+	send = func() {
+		tries++
 		if u.Send([]byte("one"), netip.AddrPort{}) == nil {
 			accepted++
 		}
-		return accepted < 9
-	})
+		if tries < 5 {
+			l.AfterFunc(time.Millisecond, send)
+		}
+	}
+	send()
 	return func(ended error) error {
 		s := l.Stats().UDP
 		if closes != 1 || w.FD() != fd {
