@@ -51,6 +51,9 @@ func TestDialTimeoutDefault(t *testing.T) {
 	})
 }
 
+// nobodys is a port for what is not dialled in the end.
+const nobodys = ":1"
+
 // TestDialErrors: what cannot be dialled says so at once, with the word that is wrong, and leaves nothing.
 func TestDialErrors(t *testing.T) {
 	l := newLoop(t, Config{})
@@ -62,20 +65,20 @@ func TestDialErrors(t *testing.T) {
 		want             error
 		text             string
 	}{
-		{l, "tcq", "127.0.0.1:1", ConnConfig{}, nil, "weir: dial tcq 127.0.0.1:1: unknown network tcq"},
-		{l, "", "127.0.0.1:1", ConnConfig{}, nil, "unknown network"},
-		{l, "udp", "127.0.0.1:1", ConnConfig{}, nil, "unknown network udp"},
+		{l, "tcq", "127.0.0.1" + nobodys, ConnConfig{}, nil, "weir: dial tcq 127.0.0.1" + nobodys + ": unknown network tcq"},
+		{l, "", "127.0.0.1" + nobodys, ConnConfig{}, nil, "unknown network"},
+		{l, "udp", "127.0.0.1" + nobodys, ConnConfig{}, nil, "unknown network udp"},
 		{l, "tcp", "127.0.0.1", ConnConfig{}, nil, "127.0.0.1: missing port"},
 		{l, "tcp", "::1", ConnConfig{}, nil, "::1: too many colons"},
 		{l, "tcp", "", ConnConfig{}, nil, "missing port"},
 		{l, "tcp", "127.0.0.1:0", ConnConfig{}, nil, "127.0.0.1:0"},
 		{l, "unix", "/no/such/socket", ConnConfig{}, syscall.ENOENT, "/no/such/socket"},
 		{l, "unix", "@weir-nobody-listens", ConnConfig{}, syscall.ECONNREFUSED, "@weir-nobody-listens"},
-		{l, "tcp", "127.0.0.1:1", ConnConfig{WriteBufferBytes: -1}, nil, "WriteBufferBytes is -1"},
+		{l, "tcp", "127.0.0.1" + nobodys, ConnConfig{WriteBufferBytes: -1}, nil, "WriteBufferBytes is -1"},
 		{l, "unix", "@x", ConnConfig{MaxFiles: 1000}, nil, "MaxFiles"},
-		{l, "tcp", "localhost:1", ConnConfig{TTL: 300}, nil, "TTL"},
-		{l, "tcp", "localhost:1", ConnConfig{Bound: Count(-1)}, nil, "Count(-1)"},
-		{given, "tcp", "localhost:1", ConnConfig{}, ErrUnsupported, "localhost:1"},
+		{l, "tcp", "localhost" + nobodys, ConnConfig{TTL: 300}, nil, "TTL"},
+		{l, "tcp", "localhost" + nobodys, ConnConfig{Bound: Count(-1)}, nil, "Count(-1)"},
+		{given, "tcp", "localhost" + nobodys, ConnConfig{}, ErrUnsupported, "localhost" + nobodys},
 	} {
 		c, err := row.loop.Dial(row.network, row.address, row.cfg, ConnHandler{})
 		if err == nil || c != nil || row.want != nil && !errors.Is(err, row.want) || !strings.Contains(fmt.Sprint(err), row.text) {
@@ -91,7 +94,7 @@ func TestDialErrors(t *testing.T) {
 		}
 	}
 	_ = l.Close()
-	if _, err := l.Dial("tcp", "localhost:1", ConnConfig{}, ConnHandler{}); !errors.Is(err, ErrClosed) {
+	if _, err := l.Dial("tcp", "localhost"+nobodys, ConnConfig{}, ConnHandler{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("of a closed loop: %v", err)
 	}
 }
@@ -146,7 +149,7 @@ func TestDialNameFails(t *testing.T) {
 	for _, row := range []struct{ network, address, text string }{
 		{"tcp4", "localhost:" + port, "weir: dial tcp localhost:" + port + ": connect: connection refused"},
 		{"tcp", "localhost:no-such-service", "weir: dial tcp localhost:no-such-service: "},
-		{"tcp6", "127.0.0.1:1", "weir: dial tcp 127.0.0.1:1: "},
+		{"tcp6", "127.0.0.1" + nobodys, "weir: dial tcp 127.0.0.1" + nobodys + ": "},
 	} {
 		l := newLoop(t, Config{})
 		_, err := l.Dial(row.network, row.address, ConnConfig{}, ConnHandler{OnClose: func(_ *Conn, err error) {

@@ -66,6 +66,7 @@ func (s *StreamStats) add(o *StreamStats) {
 	s.Broken += o.Broken
 	s.Timeouts += o.Timeouts
 	s.ReadBytes += o.ReadBytes
+	s.Discarded += o.Discarded
 	s.ReadCalls += o.ReadCalls
 	s.WrittenBytes += o.WrittenBytes
 	s.WriteCalls += o.WriteCalls

@@ -64,7 +64,7 @@ func (p *progress) draw(b weir.Bound, r *receiver) {
 	defer tick.Stop()
 	width := 0
 	for {
-		line := p.line(b, r.elapsed(), r.fired.Load(), r.delivered.Load())
+		line := p.line(b, r.elapsed(), r.fired.Load(), r.net.amount(r.delivered.Load()))
 		width = max(width, len(line))
 		fmt.Fprintf(p.out, "\r%-*s", width, line)
 		select {
@@ -76,8 +76,8 @@ func (p *progress) draw(b weir.Bound, r *receiver) {
 	}
 }
 
-func (p *progress) line(b weir.Bound, elapsed time.Duration, fired int64, delivered uint64) string {
+func (p *progress) line(b weir.Bound, elapsed time.Duration, fired int64, amount string) string {
 	elapsed = min(elapsed, p.length)
-	return fmt.Sprintf("run %d of %d: %v, %.1f s of %s, %d of %d ticks, %s delivered", p.run, p.runs, b,
-		elapsed.Seconds(), shortDuration(p.length), fired, elapsed/period, grouped(delivered))
+	return fmt.Sprintf("run %d of %d: %v, %.1f s of %s, %d of %d ticks, %s", p.run, p.runs, b,
+		elapsed.Seconds(), shortDuration(p.length), fired, elapsed/period, amount)
 }

@@ -49,12 +49,21 @@ func TestProgressLine(t *testing.T) {
 	t.Parallel()
 	p := &progress{runs: 3, run: 2, length: 2 * time.Second}
 	const want = "run 2 of 3: share, 1.2 s of 2s, 60 of 61 ticks, 7 delivered"
-	if got := p.line(weir.Share(), 1234*ms, 60, 7); got != want {
+	if got := p.line(weir.Share(), 1234*ms, 60, "7 delivered"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	const atEnd = "run 2 of 3: share, 2.0 s of 2s, 100 of 100 ticks, 7 delivered"
-	if got := p.line(weir.Share(), 2005*ms, 100, 7); got != atEnd {
+	if got := p.line(weir.Share(), 2005*ms, 100, "7 delivered"); got != atEnd {
 		t.Errorf("got %q, want %q", got, atEnd)
+	}
+}
+
+func TestAmount(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[network]string{overUDP: "12,345,678 delivered", overTCP: "12.3 MB read"} {
+		if got := n.amount(12_345_678); got != want {
+			t.Errorf("%s: got %q, want %q", n, got, want)
+		}
 	}
 }
 

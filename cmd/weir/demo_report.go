@@ -14,14 +14,16 @@ import (
 
 // row is what one run measured. Its JSON is documented: fields are added, not changed.
 type row struct {
-	Bound         string `json:"bound"`
-	TicksDue      int    `json:"ticks_due"`
-	TicksFired    int    `json:"ticks_fired"`
-	Lag           lags   `json:"lag_ms"`
-	Sent          uint64 `json:"sent"`
-	Delivered     uint64 `json:"delivered"`
-	KernelDropped uint64 `json:"kernel_dropped"`
-	Interrupted   bool   `json:"interrupted,omitempty"` // the run was cut short
+	Net           network  `json:"net"`
+	Bound         string   `json:"bound"`
+	TicksDue      int      `json:"ticks_due"`
+	TicksFired    int      `json:"ticks_fired"`
+	Lag           lags     `json:"lag_ms"`
+	Sent          uint64   `json:"sent"`      // datagrams, over TCP bytes
+	Delivered     uint64   `json:"delivered"` // likewise
+	KernelDropped uint64   `json:"kernel_dropped"`
+	ReadSpeed     *float64 `json:"read_mb_s,omitempty"`   // over TCP
+	Interrupted   bool     `json:"interrupted,omitempty"` // the run was cut short
 }
 
 // left is the number of datagrams that neither the handler nor the kernel had got rid of at the end.
@@ -55,9 +57,17 @@ func (m millis) String() string {
 
 func digits(d, unit time.Duration) string {
 	n := float64(d) / float64(unit)
+	if unit == time.Microsecond {
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	}
+	return threeDigits(n)
+}
+
+// threeDigits has more of them above 999.
+func threeDigits(n float64) string {
 	decimals := 2
 	switch {
-	case unit == time.Microsecond, n >= 99.95:
+	case n >= 99.95:
 		decimals = 0
 	case n >= 9.995:
 		decimals = 1
@@ -78,8 +88,30 @@ func printJSON(w io.Writer, _ demoConfig, rows []row) error {
 
 const footer = `bound: share is the default of weir; a count, 32 for example, is what other event loops have.
 lag: how late the timer was for a tick. A late timer fires once for all ticks it owes, and each counts
-     as late as the first; ticks owed at the end count until then. dropped: by the kernel, as the
+     as late as the first; ticks owed at the end count until then.`
+
+// What the last columns are, by network.
+const (
+	footerUDP = ` dropped: by the kernel, as the
      socket's buffer was full. left: in that buffer at the end.`
+	footerTCP = `
+MB/s read: millions of bytes a second that the handler was done with; TCP makes the flood wait.`
+)
+
+// columns are the last ones of the table, by network.
+func (n network) columns() []string {
+	if n == overTCP {
+		return []string{"MB/s read"}
+	}
+	return []string{"sent", "delivered", "dropped", "left"}
+}
+
+func (r row) cells() []string {
+	if r.ReadSpeed != nil {
+		return []string{threeDigits(*r.ReadSpeed)}
+	}
+	return []string{grouped(r.Sent), grouped(r.Delivered), grouped(r.KernelDropped), grouped(r.left())}
+}
 
 // printTable prints nothing if there are no rows.
 func printTable(w io.Writer, cfg demoConfig, rows []row) error {
@@ -95,14 +127,17 @@ func printTable(w io.Writer, cfg demoConfig, rows []row) error {
 	line := func(name string, cells ...string) { // the cells are aligned to the right, the name is not
 		fmt.Fprintf(table, "%-*s\t%s\t\n", width, name, strings.Join(cells, "\t"))
 	}
-	line("bound", "ticks due", "fired", "lag p50", "p99", "max", "sent", "delivered", "dropped", "left")
+	line("bound", append([]string{"ticks due", "fired", "lag p50", "p99", "max"}, cfg.net.columns()...)...)
 	for _, r := range rows {
-		line(r.name(), strconv.Itoa(r.TicksDue), strconv.Itoa(r.TicksFired),
-			r.Lag.P50.String(), r.Lag.P99.String(), r.Lag.Max.String(),
-			grouped(r.Sent), grouped(r.Delivered), grouped(r.KernelDropped), grouped(r.left()))
+		line(r.name(), append([]string{strconv.Itoa(r.TicksDue), strconv.Itoa(r.TicksFired),
+			r.Lag.P50.String(), r.Lag.P99.String(), r.Lag.Max.String()}, r.cells()...)...)
+	}
+	foot := footer + footerUDP
+	if cfg.net == overTCP {
+		foot = footer + footerTCP
 	}
 	_ = table.Flush() // a Builder takes everything
-	_, err := fmt.Fprintf(w, "%s\n\n%s\n%s\n\n%s%s\n", title(cfg), b.String(), wrapped(sentence(rows)), capacity(cfg), footer)
+	_, err := fmt.Fprintf(w, "%s\n\n%s\n%s\n\n%s%s\n", title(cfg), b.String(), wrapped(sentence(rows)), capacity(cfg), foot)
 	return err
 }
 
@@ -116,18 +151,27 @@ func title(cfg demoConfig) string {
 	if cfg.work > 0 {
 		work = fmt.Sprintf(" and %v of other work a turn", cfg.work)
 	}
+	what, each := "socket", "datagram"
+	if cfg.net == overTCP {
+		what, each = "TCP connection", "read"
+	}
 	const text = "Sockets and timers of a loop share one goroutine: can a flooded socket starve a timer?\n\n" +
-		"A flood (%s) of a socket whose handler takes %v a datagram,\nbeside a timer of %v%s; %s for each bound."
-	return fmt.Sprintf(text, rate, cfg.handler, period, work, shortDuration(cfg.duration))
+		"A flood (%s) of a %s whose handler takes %v a %s,\nbeside a timer of %v%s; %s for each bound."
+	return fmt.Sprintf(text, rate, what, cfg.handler, each, period, work, shortDuration(cfg.duration))
 }
 
-// capacity says what the handler could take, so that nobody wonders at what was dropped.
+// capacity says what the handler could take, so that nobody wonders at what was dropped, or how little was read.
 func capacity(cfg demoConfig) string {
 	if cfg.handler == 0 {
 		return ""
 	}
-	return fmt.Sprintf("A handler of %v takes at most %s datagrams in %s, under any bound; the kernel must drop the rest.\n\n",
-		cfg.handler, grouped(uint64(cfg.duration/cfg.handler)), shortDuration(cfg.duration))
+	most := grouped(uint64(cfg.duration / cfg.handler))
+	limit, rest := most+" datagrams", "the kernel must drop the rest"
+	if cfg.net == overTCP {
+		limit, rest = most+" reads", "the flood must wait"
+	}
+	return fmt.Sprintf("A handler of %v takes at most %s in %s, under any bound; %s.\n\n",
+		cfg.handler, limit, shortDuration(cfg.duration), rest)
 }
 
 // unbroken is a space between a number and its unit, where no line ends.
@@ -192,19 +236,31 @@ func sentence(rows []row) string {
 func difference(rows []row) []string {
 	least, most := rows[0], rows[0]
 	for _, r := range rows {
-		if r.Delivered < least.Delivered {
+		if r.throughput() < least.throughput() {
 			least = r
 		}
-		if r.Delivered > most.Delivered {
+		if r.throughput() > most.throughput() {
 			most = r
 		}
 	}
 	cut := slices.ContainsFunc(rows, func(r row) bool { return r.Interrupted })
-	if cut || most.Delivered*2 < least.Delivered*3 || most.Delivered == least.Delivered {
+	if cut || most.throughput()*2 < least.throughput()*3 || most.throughput() == least.throughput() {
 		return nil
+	}
+	if least.ReadSpeed != nil {
+		return []string{fmt.Sprintf("the least was read %s: %s%sMB/s, against %s %s", strings.TrimSuffix(least.under(), ","),
+			threeDigits(least.throughput()), unbroken, threeDigits(most.throughput()), strings.TrimSuffix(most.under(), ","))}
 	}
 	return []string{fmt.Sprintf("the fewest datagrams were delivered %s: %s, against %s %s", strings.TrimSuffix(least.under(), ","),
 		grouped(least.Delivered), grouped(most.Delivered), strings.TrimSuffix(most.under(), ","))}
+}
+
+// throughput is what the rows of a network are compared by.
+func (r row) throughput() float64 {
+	if r.ReadSpeed != nil {
+		return *r.ReadSpeed
+	}
+	return float64(r.Delivered)
 }
 
 // fate is what became of the timer, as the sentence says it.

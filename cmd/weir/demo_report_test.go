@@ -12,18 +12,28 @@ func testRows() []row {
 	whole := millis(1990 * ms)
 	return []row{
 		{
-			Bound: "unbounded", TicksDue: 100, Lag: lags{whole, whole, whole},
+			Net: overUDP, Bound: "unbounded", TicksDue: 100, Lag: lags{whole, whole, whole},
 			Sent: 1_204_311, Delivered: 998, KernelDropped: 1_203_036,
 		},
 		{
-			Bound: "count:32", TicksDue: 100, TicksFired: 31, Lag: lags{millis(44 * ms), millis(62 * ms), millis(62_500 * time.Microsecond)},
+			Net: overUDP, Bound: "count:32", TicksDue: 100, TicksFired: 31, Lag: lags{millis(44 * ms), millis(62 * ms), millis(62_500 * time.Microsecond)},
 			Sent: 1_100_000, Delivered: 990, KernelDropped: 1_098_733,
 		},
 		{
-			Bound: "share", TicksDue: 100, TicksFired: 100, Lag: lags{millis(900 * time.Microsecond), millis(2 * ms), millis(2_123_456)},
+			Net: overUDP, Bound: "share", TicksDue: 100, TicksFired: 100, Lag: lags{millis(900 * time.Microsecond), millis(2 * ms), millis(2_123_456)},
 			Sent: 1_000_000, Delivered: 980, KernelDropped: 998_743,
 		},
 	}
+}
+
+// testStreamRows are the same over TCP.
+func testStreamRows() []row {
+	rows := testRows()
+	for i, speed := range []float64{18.0625, 23.456, 121.4} {
+		rows[i].Net, rows[i].ReadSpeed = overTCP, &speed
+		rows[i].Sent, rows[i].Delivered, rows[i].KernelDropped = 60e6, uint64(speed*2e6), 0
+	}
+	return rows
 }
 
 func testConfig() demoConfig {
@@ -50,13 +60,61 @@ Unbounded, the timer was starved (0 of 100 ticks, up to 1.99 s late); with count
 
 A handler of 2ms takes at most 1,000 datagrams in 2s, under any bound; the kernel must drop the rest.
 
-` + footer + "\n"
+` + footer + footerUDP + "\n"
 	var b strings.Builder
 	if err := printTable(&b, testConfig(), testRows()); err != nil {
 		t.Fatal(err)
 	}
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestTableTCP(t *testing.T) {
+	t.Parallel()
+	const want = `Sockets and timers of a loop share one goroutine: can a flooded socket starve a timer?
+
+A flood (as fast as it goes) of a TCP connection whose handler takes 2ms a read,
+beside a timer of 20ms; 2s for each bound.
+
+  bound      ticks due  fired  lag p50      p99      max  MB/s read
+  unbounded        100      0   1.99 s   1.99 s   1.99 s       18.1
+  count:32         100     31  44.0 ms  62.0 ms  62.5 ms       23.5
+  share            100    100   900 µs  2.00 ms  2.12 ms        121
+
+Unbounded, the timer was starved (0 of 100 ticks, up to 1.99 s late); with count:32 it was held up
+(31 of 100, up to 62.5 ms late); under share it kept time (100 of 100, up to 2.12 ms late); the
+least was read unbounded: 18.1 MB/s, against 121 under share.
+
+A handler of 2ms takes at most 1,000 reads in 2s, under any bound; the flood must wait.
+
+` + footer + `
+MB/s read: millions of bytes a second that the handler was done with; TCP makes the flood wait.
+`
+	cfg := testConfig()
+	cfg.net = overTCP
+	var b strings.Builder
+	if err := printTable(&b, cfg, testStreamRows()); err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// TestJSONTCP: what was read is there, also where it is nothing.
+func TestJSONTCP(t *testing.T) {
+	t.Parallel()
+	nothing := 0.0
+	rows := []row{testStreamRows()[1], {Net: overTCP, ReadSpeed: &nothing}}
+	var b strings.Builder
+	if err := printJSON(&b, testConfig(), rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"net": "tcp"`, `"delivered": 46912000`, `"read_mb_s": 23.456`, `"read_mb_s": 0`} {
+		if !strings.Contains(b.String(), want+"\n") && !strings.Contains(b.String(), want+",\n") {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
 	}
 }
 
@@ -76,6 +134,7 @@ func TestJSON(t *testing.T) {
 	const want = `{
   "runs": [
     {
+      "net": "udp",
       "bound": "share",
       "ticks_due": 100,
       "ticks_fired": 100,
@@ -89,6 +148,7 @@ func TestJSON(t *testing.T) {
       "kernel_dropped": 998743
     },
     {
+      "net": "udp",
       "bound": "share",
       "ticks_due": 0,
       "ticks_fired": 0,
@@ -106,7 +166,7 @@ func TestJSON(t *testing.T) {
 }
 `
 	var b strings.Builder
-	if err := printJSON(&b, testConfig(), []row{testRows()[2], {Bound: "share", Interrupted: true}}); err != nil {
+	if err := printJSON(&b, testConfig(), []row{testRows()[2], {Net: overUDP, Bound: "share", Interrupted: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if b.String() != want {

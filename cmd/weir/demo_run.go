@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -14,24 +15,27 @@ import (
 // period is the timer's.
 const period = 20 * time.Millisecond
 
-// receiver is the loop under test: a socket whose handler is slow, beside a timer.
+// receiver is the loop under test: a socket or a connection whose handler is slow, beside a timer.
 type receiver struct {
 	loop    *weir.Loop
-	socket  *weir.UDP
+	net     network
+	socket  *weir.UDP      // nil over TCP
+	target  netip.AddrPort // what is to be flooded
 	handler time.Duration
 	work    time.Duration
 
 	// Loop only, until Run has returned.
 	other   *weir.Timer // of other work
-	timer   *weir.Timer // nil until the first datagram
+	timer   *weir.Timer // nil until something arrives
 	firings []firing
 	missed  uint64 // of the timer, at its last firing
+	failed  error  // of the listener
 
-	started chan struct{} // closed when the first datagram is there, and began is set
+	started chan struct{} // closed when something has arrived, and began is set
 	began   time.Time     // of the timer's grid
 
-	fired     atomic.Int64 // firings so far
-	delivered atomic.Uint64
+	fired     atomic.Int64  // firings so far
+	delivered atomic.Uint64 // datagrams, over TCP bytes
 }
 
 // runOne floods a receiver that is under the bound.
@@ -43,7 +47,7 @@ func runOne(ctx context.Context, cfg demoConfig, b weir.Bound, p *progress) (row
 	defer r.loop.Close() // if the flood does not start; else it has ended
 	window := windowOf(cfg.duration)
 	// The run ends the flood; left alone, it ends itself.
-	f, err := startFlood(r.socket.LocalAddr(), cfg.rate, window+patience)
+	f, err := startFlood(cfg, r.target, window+patience)
 	if err != nil {
 		return row{}, err
 	}
@@ -61,7 +65,7 @@ func runOne(ctx context.Context, cfg demoConfig, b weir.Bound, p *progress) (row
 		err = nil
 	}
 	<-end.done
-	if err := cmp.Or(err, end.err); err != nil {
+	if err := cmp.Or(err, r.failed, end.err); err != nil {
 		return row{}, err
 	}
 	return end.row(b, int(cfg.duration/period)), nil
@@ -78,10 +82,8 @@ func newReceiver(cfg demoConfig, b weir.Bound) (*receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &receiver{loop: loop, handler: cfg.handler, work: cfg.work, started: make(chan struct{})}
-	local := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
-	r.socket, err = loop.ListenUDP(local, weir.UDPConfig{NoGRO: true}, weir.UDPHandler{OnDatagram: r.onDatagram})
-	if err != nil {
+	r := &receiver{loop: loop, net: cfg.net, handler: cfg.handler, work: cfg.work, started: make(chan struct{})}
+	if err := r.open(); err != nil {
 		_ = loop.Close()
 		return nil, err
 	}
@@ -91,12 +93,40 @@ func newReceiver(cfg demoConfig, b weir.Bound) (*receiver, error) {
 	return r, nil
 }
 
-func (r *receiver) onDatagram(*weir.UDP, *weir.Datagram) {
+// open opens what is to be flooded.
+func (r *receiver) open() (err error) {
+	local := netip.AddrPortFrom(loopback4, 0)
+	if r.net != overTCP {
+		r.socket, err = r.loop.ListenUDP(local, weir.UDPConfig{NoGRO: true}, weir.UDPHandler{OnDatagram: r.onDatagram})
+		if err == nil {
+			r.target = r.socket.LocalAddr()
+		}
+		return err
+	}
+	ln, err := r.loop.ListenTCP(local, weir.ListenerConfig{MaxConns: 1}, weir.ListenerHandler{
+		Conn: weir.ConnHandler{OnData: r.onData},
+		OnError: func(_ *weir.Listener, err error) {
+			r.failed = err
+			_ = r.loop.Close()
+		},
+	})
+	if err == nil {
+		r.target = ln.Addr()
+	}
+	return err
+}
+
+func (r *receiver) onDatagram(*weir.UDP, *weir.Datagram) { r.take(1) }
+
+func (r *receiver) onData(_ *weir.Conn, b []byte) { r.take(len(b)) }
+
+// take works on what has arrived.
+func (r *receiver) take(n int) {
 	if r.timer == nil {
 		r.startTimer()
 	}
 	spin(r.handler)
-	r.delivered.Add(1)
+	r.delivered.Add(uint64(n))
 }
 
 // otherWork runs once a turn, under every bound, as a timer that is always due. A function of NextTurn would
@@ -115,8 +145,8 @@ func spin(d time.Duration) {
 	}
 }
 
-// startTimer begins the grid of ticks, and with it the run: with the first datagram, so that no tick is
-// counted that came before the flood. The clock is read first, so that no lag is measured too short.
+// startTimer begins the grid of ticks, and with it the run: when something arrives, so that no tick is counted
+// that came before the flood. The clock is read first, so that no lag is measured too short.
 func (r *receiver) startTimer() {
 	r.began = time.Now()
 	r.timer = r.loop.Every(period, r.onTick)
@@ -153,8 +183,9 @@ type ending struct {
 	// Written by wait, read when done is closed.
 	ended       time.Duration // what happened later does not count for the timer
 	interrupted bool
+	speed       float64 // of what the handler was given, a second
 	sent        uint64
-	stats       weir.UDPStats
+	dropped     uint64 // by the kernel
 	err         error
 }
 
@@ -167,13 +198,19 @@ func (e *ending) wait() {
 	if arrived {
 		e.waitFor(nil, e.window-e.receiver.elapsed())
 	}
-	e.ended = min(e.receiver.elapsed(), e.window)
+	elapsed := e.receiver.elapsed()
+	e.ended = min(elapsed, e.window)
+	if elapsed > 0 {
+		e.speed = float64(e.receiver.delivered.Load()) / elapsed.Seconds()
+	}
 	e.interrupted = e.ended < e.window && e.ctx.Err() != nil
 	e.sent, e.err = e.flood.end()
 	if e.ended < e.window && !e.interrupted && e.err == nil {
-		e.err = errors.New("flood: it ended early, or no datagram arrived")
+		e.err = errors.New("flood: it ended early, or nothing arrived")
 	}
-	e.stats = e.receiver.socket.Stats()
+	if s := e.receiver.socket; s != nil {
+		e.dropped = s.Stats().KernelDropped
+	}
 }
 
 // waitFor tells whether the event came before the time was over, or the run had to end.
@@ -195,9 +232,14 @@ func (e *ending) waitFor(event <-chan struct{}, d time.Duration) bool {
 func (e *ending) row(b weir.Bound, most int) row {
 	due := min(most, int(e.ended/period))
 	ticks := judge(e.receiver.firings, due, e.ended)
-	return row{
-		Bound: b.String(), TicksDue: due, TicksFired: ticks.fired, Lag: ticks.lag,
-		Sent: e.sent, Delivered: e.receiver.delivered.Load(), KernelDropped: e.stats.KernelDropped,
+	r := row{
+		Net: e.receiver.net, Bound: b.String(), TicksDue: due, TicksFired: ticks.fired, Lag: ticks.lag,
+		Sent: e.sent, Delivered: e.receiver.delivered.Load(), KernelDropped: e.dropped,
 		Interrupted: e.interrupted,
 	}
+	if r.Net == overTCP {
+		mb := math.Round(e.speed/megabyte*1000) / 1000
+		r.ReadSpeed = &mb
+	}
+	return r
 }

@@ -27,7 +27,8 @@ Each line has a name, a state, a reason and, where there is one, a remedy:
 
 Buffers of the kernel are a note as long as they are what Linux has by default or more, though QUIC wants
 7 MiB: what a program needs depends on its peers, and a machine as it came is not ill. So is a machine
-without IPv6. Fewer than 1024 open files are degraded.
+without IPv6, and a backlog of less than the 4,096 connections that a listener asks for. Fewer than 1024 open
+files are degraded, and a backlog below 128.
 
 With --json there is {"ok", "version", "kernel", "checks": [{"name", "state", "reason", "remedy"}]}: ok tells
 that nothing is degraded, all others are text, and a remedy may be empty. Names and states stay as they are;
@@ -81,12 +82,14 @@ type exam struct {
 	disable   string // WEIR_DISABLE
 	fileLimit func() (soft, hard uint64, err error)
 	read      func(name string) (string, error) // a file below /proc
+	program   func() (*os.File, error)          // this program's own file
 }
 
 func newExam() *exam {
 	return &exam{
 		newLoop: weir.New, goos: runtime.GOOS, disable: os.Getenv(disableVariable), fileLimit: fileLimit,
-		read: func(name string) (string, error) { return readFile("/proc/" + name) },
+		read:    func(name string) (string, error) { return readFile("/proc/" + name) },
+		program: openProgram,
 	}
 }
 
@@ -107,6 +110,11 @@ func (e *exam) checks(ctx context.Context) []check {
 		{"receive_time", e.receiveTime},
 		{"ipv6", e.ipv6},
 		{"receive_buffer send_buffer", e.buffers},
+		{"tcp", e.tcp},
+		{"backlog", e.backlog},
+		{"unix_sockets", e.unixSockets},
+		{"descriptors", e.descriptors},
+		{"sendfile", e.sendFile},
 		{"timers", e.timers},
 	} {
 		if works {

@@ -22,6 +22,7 @@ func elsewhere() *exam {
 		goos:      "plan9",
 		fileLimit: func() (soft, hard uint64, err error) { return 0, 0, errors.New("this system has no such limit") },
 		read:      func(string) (string, error) { return "", errors.ErrUnsupported },
+		program:   func() (*os.File, error) { return nil, errors.ErrUnsupported },
 	}
 }
 

@@ -14,9 +14,12 @@ import (
 
 // loop is whether there can be one, with sockets that hear each other; nothing else can be tried without.
 func (e *exam) loop(ctx context.Context) (c check, works bool) {
-	o, err := e.try(ctx, trial{sizes: equal(1, 10)})
+	err := openRuntimePoller() // for the time limits, before they need it
 	if err == nil {
-		err = o.whyNot(1)
+		var o *outcome
+		if o, err = e.try(ctx, trial{sizes: equal(1, 10)}); err == nil {
+			err = o.whyNot(1)
+		}
 	}
 	switch {
 	case err == nil:
@@ -191,17 +194,21 @@ func (e *exam) field(ctx context.Context, name string, t trial, what string, hol
 	}
 }
 
-// ipv6 is a note where it is missing: a network without it is somebody's choice.
+// ipv6 is a note where it is missing: a network without it is somebody's choice. Both UDP and TCP have to work.
 func (e *exam) ipv6(ctx context.Context) []check {
 	o, err := e.try(ctx, trial{at: loopback6, sizes: equal(1, 10)})
 	if err == nil {
 		err = o.whyNot(1)
 	}
+	if err == nil {
+		t := talk{at: loopback6, bytes: fewBytes}
+		err = t.try(ctx, e)
+	}
 	if err != nil {
 		return []check{note("ipv6", oneLine(err)+"; a wildcard socket hears IPv4 alone",
 			"where IPv6 is wanted: sysctl -w net.ipv6.conf.all.disable_ipv6=0")}
 	}
-	return []check{on("ipv6", "sockets hear each other over ::1")}
+	return []check{on("ipv6", "sockets hear each other over ::1, by UDP and TCP")}
 }
 
 const (

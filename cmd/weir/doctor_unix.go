@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"syscall"
 )
@@ -37,4 +38,17 @@ func readFile(name string) (string, error) {
 			text.Write(buf[:n])
 		}
 	}
+}
+
+// openProgram opens the file that this program runs from, without the runtime's poller: see readFile.
+func openProgram() (*os.File, error) {
+	name, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }

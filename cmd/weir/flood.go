@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,15 +18,20 @@ import (
 	"github.com/weirnet/weir"
 )
 
-const floodText = `Floods a UDP address; weir demo starts it.
+const floodText = `Floods an address, by UDP datagrams or with one TCP connection; weir demo starts it.
 
 It opens its socket, writes "ready", waits for a line on stdin, and floods until --duration is over or stdin
-ends, whichever is first. Then it writes {"sent": N}.`
+ends, whichever is first. Then it writes {"sent": N}: datagrams,
+over TCP bytes.`
 
-const datagramBytes = 64
+const (
+	datagramBytes = 64
+	pieceBytes    = 64 << 10 // of what is written to a connection
+)
 
 // floodConfig is what the arguments say.
 type floodConfig struct {
+	net      network
 	target   netip.AddrPort
 	rate     int
 	duration time.Duration
@@ -37,18 +43,22 @@ type floodReport struct {
 }
 
 func newFlood() *cobra.Command {
-	cfg := floodConfig{duration: time.Second}
+	cfg := floodConfig{net: overUDP, duration: time.Second}
 	cmd := &cobra.Command{
 		Use:    "flood address:port",
-		Short:  "Flood a UDP address",
+		Short:  "Flood an address",
 		Long:   floodText,
 		Hidden: true,
 		Args:   oneTarget(&cfg.target),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cfg.net.checkRate(cfg.rate); err != nil {
+				return err
+			}
 			return runFlood(cmd.InOrStdin(), cmd.OutOrStdout(), cfg)
 		},
 	}
 	f := cmd.Flags()
+	f.Var(networkValue{&cfg.net}, "net", "udp or tcp")
 	f.Var(rateValue{&cfg.rate}, "rate", "datagrams per second, up to 10000000; 0: as fast as it goes")
 	f.Var(durationValue{&cfg.duration, time.Millisecond, time.Hour}, "duration", "how long, up to 1h")
 	return cmd
@@ -91,13 +101,15 @@ func runFlood(stdin io.Reader, stdout io.Writer, cfg floodConfig) error {
 	case !errors.Is(err, io.EOF):
 		return err
 	}
-	return json.NewEncoder(stdout).Encode(floodReport{Sent: s.socket.Stats().Sent})
+	return json.NewEncoder(stdout).Encode(floodReport{Sent: s.sent()})
 }
 
-// sender sends by an absolute schedule, whatever becomes of what it sends.
+// sender sends datagrams by an absolute schedule, whatever becomes of them, or writes to a connection what it takes.
 type sender struct {
 	loop    *weir.Loop
-	socket  *weir.UDP
+	socket  *weir.UDP  // nil over TCP
+	conn    *weir.Conn // nil over UDP
+	broken  error      // of the connection
 	task    *weir.Task
 	rate    int
 	began   time.Time
@@ -116,15 +128,34 @@ func newSender(cfg floodConfig) (*sender, error) {
 		return nil, err
 	}
 	s := &sender{loop: loop, rate: cfg.rate}
-	// OnError is left out: that nobody listens, or that the kernel refuses, does not stop a flood.
-	s.socket, err = loop.DialUDP(netip.AddrPort{}, cfg.target, weir.UDPConfig{}, weir.UDPHandler{
-		OnDrain: func(*weir.UDP) { s.task.Again() },
-	})
-	if err != nil {
+	if err := s.open(cfg); err != nil {
 		_ = loop.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *sender) open(cfg floodConfig) (err error) {
+	if cfg.net == overTCP {
+		s.conn, err = s.loop.DialTCP(netip.AddrPort{}, cfg.target, weir.ConnConfig{}, weir.ConnHandler{
+			OnDrain: func(*weir.Conn) { s.task.Again() },
+			OnClose: func(_ *weir.Conn, err error) { s.broken = err; _ = s.loop.Close() },
+		})
+		return err
+	}
+	// OnError is left out: that nobody listens, or that the kernel refuses, does not stop a flood.
+	s.socket, err = s.loop.DialUDP(netip.AddrPort{}, cfg.target, weir.UDPConfig{}, weir.UDPHandler{
+		OnDrain: func(*weir.UDP) { s.task.Again() },
+	})
+	return err
+}
+
+// sent is what the kernel has taken.
+func (s *sender) sent() uint64 {
+	if s.conn != nil {
+		return s.conn.Stats().Written
+	}
+	return s.socket.Stats().Sent
 }
 
 // run floods for d, or until stdin ends.
@@ -136,14 +167,27 @@ func (s *sender) run(d time.Duration, stdin io.Reader) error {
 		cancel()
 	}()
 	s.began = time.Now()
-	s.task = s.loop.Work(s.step)
+	step := s.step
+	if s.conn != nil {
+		step = s.writer()
+	}
+	s.task = s.loop.Work(step)
 	if s.rate > 0 {
 		s.loop.Every(burstEvery, s.task.Again)
 	}
 	if err := s.loop.Run(ctx); ctx.Err() == nil {
-		return err
+		return cmp.Or(err, s.broken)
 	}
 	return nil
+}
+
+// writer is the step of a connection.
+func (s *sender) writer() func() (more bool) {
+	piece := make([]byte, pieceBytes)
+	return func() bool {
+		_, err := s.conn.Write(piece)
+		return err == nil // else OnDrain goes on, or OnClose tells
+	}
 }
 
 // step queues some of what is owed, and tells whether more is.

@@ -56,9 +56,9 @@ func checkDescriptors() error {
 }
 
 // startFlood starts the child and waits until it is ready. end or kill must follow.
-func startFlood(target netip.AddrPort, rate int, duration time.Duration) (*flood, error) {
+func startFlood(cfg demoConfig, target netip.AddrPort, duration time.Duration) (*flood, error) {
 	f := &flood{ready: make(chan struct{}), ended: make(chan struct{})}
-	if err := f.start(target, rate, duration); err != nil {
+	if err := f.start(cfg, target, duration); err != nil {
 		return nil, fmt.Errorf("flood: %w", err)
 	}
 	impatient := time.AfterFunc(patience, f.shoot)
@@ -71,12 +71,13 @@ func startFlood(target netip.AddrPort, rate int, duration time.Duration) (*flood
 	}
 }
 
-func (f *flood) start(target netip.AddrPort, rate int, duration time.Duration) error {
+func (f *flood) start(cfg demoConfig, target netip.AddrPort, duration time.Duration) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	f.cmd = exec.Command(self, "flood", target.String(), "--rate", strconv.Itoa(rate), "--duration", duration.String())
+	f.cmd = exec.Command(self, "flood", target.String(), "--net", string(cfg.net), "--rate", strconv.Itoa(cfg.rate),
+		"--duration", duration.String())
 	var stderr strings.Builder
 	f.cmd.Stderr = &stderr
 	if f.stdin, err = f.cmd.StdinPipe(); err != nil {
@@ -115,7 +116,7 @@ func (f *flood) follow(stdout *bufio.Reader, stderr *strings.Builder) {
 // begin has the child flood. If it has died meanwhile, end tells.
 func (f *flood) begin() { _, _ = io.WriteString(f.stdin, "go\n") }
 
-// end has the child stop, and returns how many datagrams it sent.
+// end has the child stop, and returns how many datagrams, or bytes, it sent.
 func (f *flood) end() (sent uint64, err error) {
 	_ = f.stdin.Close()
 	impatient := time.AfterFunc(patience, f.shoot)

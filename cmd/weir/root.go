@@ -14,6 +14,7 @@ loop longer than its share plus one callback, and a socket that is alone is not 
 it on your machine; the library is github.com/weirnet/weir.`
 
 const rootExample = `  weir demo                   a flood against a timer, under each bound, in ten seconds
+  weir demo --net tcp         with a connection
   weir demo --handler 200us   with a faster handler
   weir demo --bound share     with one bound only
   weir doctor                 what weir can and cannot use here`

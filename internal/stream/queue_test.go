@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -23,17 +24,18 @@ func shape(q *Queue, most int) string {
 	v := sys.NewVector(most)
 	v.Bufs = append(v.Bufs, noise[:99]) // of the call before
 	part := q.Next(v)
-	s := [...]string{"nothing", "bytes", "descriptors", "file"}[part.Kind]
+	var s strings.Builder
+	s.WriteString([...]string{"nothing", "bytes", "descriptors", "file"}[part.Kind])
 	for _, b := range v.Bufs {
-		s += fmt.Sprint(" ", len(b))
+		s.WriteString(fmt.Sprint(" ", len(b)))
 	}
 	if part.FDs != nil {
-		s += fmt.Sprint(" ", part.FDs)
+		s.WriteString(fmt.Sprint(" ", part.FDs))
 	}
 	if part.More {
-		s += " more"
+		s.WriteString(" more")
 	}
-	return s
+	return s.String()
 }
 
 func TestNext(t *testing.T) {
