@@ -82,7 +82,7 @@ func (c *Conn) deliver(b []byte) {
 // later makes the connection ready again, as does an end that is behind it, and a read that would only answer EAGAIN
 // is saved. The other bounds go on to the EAGAIN, as the loops do that they stand for.
 func (c *Conn) drainedBy(n, size int) bool {
-	short := n < size && c.limits.bound.kind == boundShare && c.broken == nil // which waits for the EAGAIN
+	short := n < size && c.limits.bound.kind == boundShare && c.broken == nil
 	if c.stopping {
 		if c.left -= n; short || c.left <= 0 {
 			c.finishStop()
@@ -98,8 +98,10 @@ func (c *Conn) readFailed(err error) {
 	switch stream.ReadClass(err) {
 	case stream.Wait:
 		l.settle()
-		c.finishBroken()
-		if c.stopping {
+		switch {
+		case c.broken != nil:
+			c.abort(c.broken) // what the peer sent before is read, and more cannot be expected
+		case c.stopping:
 			c.finishStop()
 		}
 	case stream.Memory:
