@@ -291,6 +291,7 @@ func (r *echoRun) lost(e *streamEnd) error {
 // nothing accepted is lost without being told".
 func TestSweepTCPEcho(t *testing.T) {
 	plain := streams{sizes: []int{1, 999, 4097, 65_537}}
+	small := streams{sizes: []int{1, 999, 4097, 20_001}}
 	options := plain
 	options.conn = weir.ConnConfig{
 		Delay: true, KeepAlive: time.Minute, KeepAliveInterval: time.Second, KeepAliveCount: 3, UserTimeout: time.Minute,
@@ -298,7 +299,7 @@ func TestSweepTCPEcho(t *testing.T) {
 		IdleTimeout: time.Hour, WriteTimeout: time.Hour,
 	}
 	options.more, options.leaver = tell, true
-	unix := plain
+	unix := small
 	unix.unix, unix.dir = true, t.TempDir()
 	for _, c := range []struct {
 		name             string
@@ -307,11 +308,11 @@ func TestSweepTCPEcho(t *testing.T) {
 		machine, lasting bool
 	}{
 		{"memory", plain, weir.Share(), false, false},
-		{"memory lasting", plain, weir.Share(), false, true},
+		{"memory lasting", small, weir.Share(), false, true},
 		{"memory options", options, weir.Count(3), false, false},
 		{"memory unix", unix, weir.Share(), false, false},
 		{"memory unix lasting", unix, weir.Share(), false, true},
-		{"machine", plain, weir.Share(), true, false},
+		{"machine", small, weir.Share(), true, false},
 		{"machine unix lasting", unix, weir.Share(), true, true}, // of the soak
 	} {
 		t.Run(c.name, func(t *testing.T) {
