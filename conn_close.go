@@ -8,10 +8,11 @@ import (
 )
 
 // Close closes the connection when the kernel has taken what is queued, at once where it can. Nothing is delivered any
-// more, and OnClose follows. One that is not there yet is given up, with what is queued for it. Where the peer has sent something that was not read, which would have a
-// close reset the connection and take from the peer what it was sent last, the writing direction is ended and what
-// comes thrown away until the peer ends its own. Both have ConnConfig.CloseTimeout, after which the connection is reset
-// and OnClose told ErrTimeout.
+// more, and OnClose follows. One that is not there yet is given up, with what is queued for it.
+//
+// Where the peer has sent something that was not read, which would have a close reset the connection and take from the
+// peer what it was sent last, the writing direction is ended and what comes thrown away until the peer ends its own.
+// Both have ConnConfig.CloseTimeout, after which the connection is reset and OnClose told ErrTimeout.
 //
 //   - Errors: ErrClosed when Close was called before, or the connection is closed.
 func (c *Conn) Close() error {
@@ -185,9 +186,14 @@ func (c *Conn) finishStop() {
 	}
 }
 
-// receivedAtMost is a number of bytes that the kernel cannot hold more of.
+// receivedAtMost is a number of bytes that the kernel cannot hold more of. Those of a unix socket are in the buffer of
+// the one that sent them, which is taken to be as the own one.
 func (c *Conn) receivedAtMost() int {
-	limit, err := c.loop.kernel.GetOption(c.fd, sys.RecvBuffer)
+	buffer := sys.RecvBuffer
+	if c.family == sys.UnixFamily {
+		buffer = sys.SendBuffer
+	}
+	limit, err := c.loop.kernel.GetOption(c.fd, buffer)
 	if err != nil {
 		return 0
 	}

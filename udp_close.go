@@ -54,6 +54,7 @@ func (u *UDP) close(why error) {
 	fd := u.forgetDescriptor()
 	l.stats.closing(u)
 	_ = l.kernel.Close(fd)
+	l.descriptorFreed()
 	u.closeErr, u.closeDue = why, true
 	u.flushDue, u.drained = false, false
 	l.turnEnd.add(u)

@@ -221,6 +221,7 @@ func (u *Unixgram) close(why error) {
 	u.unlink()
 	_ = l.kernel.Close(u.fd)
 	u.fd = -1
+	l.descriptorFreed()
 	u.closeErr, u.closeDue, u.drained = why, true, false
 	l.turnEnd.add(u)
 }
