@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"syscall"
+
 	"github.com/weirnet/weir/internal/stream"
 	"github.com/weirnet/weir/internal/sys"
 )
@@ -72,13 +74,21 @@ func (c *Conn) finishClose() {
 	case !unread:
 		c.close(nil)
 	default:
-		c.discard = true
-		if !c.endSent {
-			c.endSent = true
-			_ = c.loop.kernel.CloseWrite(c.fd) // if it fails, the next read tells
+		if c.discard = true; c.endSent || c.shutDown() {
+			c.changed()
 		}
-		c.changed()
 	}
+}
+
+// shutDown tells the peer that the writing direction is over, or closes the connection where the kernel refuses. A read
+// will tell of one that is gone.
+func (c *Conn) shutDown() (ok bool) {
+	c.endSent = true
+	if err := c.loop.kernel.CloseWrite(c.fd); err != nil && err != syscall.ENOTCONN {
+		c.close(c.opError("shutdown", err))
+		return false
+	}
+	return true
 }
 
 // unread tells whether the peer has sent something that nobody has read. A look takes one piece of it away.

@@ -281,12 +281,9 @@ func (c *Conn) afterFlush() {
 	if !c.endWanted || c.endSent || !c.out.Empty() || c.state != connOpen || c.broken != nil {
 		return
 	}
-	c.endSent = true
-	if err := c.loop.kernel.CloseWrite(c.fd); err != nil && err != syscall.ENOTCONN {
-		c.close(c.opError("shutdown", err))
-		return
+	if c.shutDown() {
+		c.finishEnds()
 	}
-	c.finishEnds()
 }
 
 // writeFailed handles the error of a write.
