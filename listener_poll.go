@@ -112,7 +112,11 @@ func (ln *Listener) drain(conns bool) {
 	if ln.fd < 0 {
 		return
 	}
-	ln.stopping, ln.stopConns = true, conns
+	if !ln.stopping || conns {
+		ln.waiting = ln.backlog + 1 // the kernel holds one more (sk_acceptq_is_full)
+	}
+	ln.stopping = true
+	ln.stopConns = ln.stopConns || conns
 	ln.endRest()
 	ln.changed()
 	ln.loop.becameReady(ln.source)
