@@ -123,7 +123,8 @@ func (c *Conn) Loop() *Loop { return c.loop }
 // Listener is the one that the connection was accepted by, or nil.
 func (c *Conn) Listener() *Listener { return c.listener }
 
-// RemoteAddr is the peer's address, zero for a unix connection. It stays known after Close.
+// RemoteAddr is the peer's address, zero for a unix connection, and before OnOpen where a name was dialled. It stays
+// known after Close.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
 
 // LocalAddr asks the kernel for the own address; zero for a unix connection and once closed.
@@ -154,7 +155,10 @@ func (c *Conn) unixName(ask func(fd int) (string, error)) string {
 }
 
 // Pause stops reading. The kernel's buffer fills, and then the peer has to wait. What was read before has been
-// delivered; the end of the stream comes after Resume, a reset at once. A Stop resumes it.
+// delivered; the end of the stream comes after Resume, a reset at once.
+//
+// A Stop resumes it, and waits, for its grace, for one that is paused again. So OnData may be called while there is
+// still no room for what the call before was given: keep the new bytes behind those, and pause again.
 func (c *Conn) Pause() {
 	c.paused = true
 	c.changed()

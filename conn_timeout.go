@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ErrTimeout is the reason when a time limit of a connection was over. It matches [os.ErrDeadlineExceeded].
+// ErrTimeout is the reason when a time limit of a connection was over. It matches [os.ErrDeadlineExceeded]. It comes
+// in an *OpError, whose Op tells the limit: "dial", "close", or the name of a [Timeout].
 var ErrTimeout = fmt.Errorf("weir: %w", os.ErrDeadlineExceeded)
 
 // Timeout is a time limit of a connection.

@@ -34,6 +34,9 @@
 //	context.AfterFunc(ctx, func() { loop.Stop(time.Second) })
 //	err := loop.Run(context.Background())
 //
+// Stop closes each connection when that one has nothing left, and what still comes on the others cannot be written to
+// it any more: a relay that is to lose nothing closes its listener, lets its connections end, and stops then.
+//
 // # Streams
 //
 // A [Listener] accepts, [Loop.Dial] connects, and a [Conn] reads and writes, over TCP and unix sockets. OnData is
