@@ -25,16 +25,17 @@ type Conn struct {
 	family   sys.Family
 
 	// Loop only, as all that follows.
-	handler  *ConnHandler
-	remote   netip.AddrPort
-	fd       int // -1: not there yet, or closed
-	state    connState
-	interest poll.Interest // what the poller was last told
-	outside  bool          // not in the poller
-	shared   bool          // others may have the socket, too: it is not shut down
-	stopping bool          // the loop stops: what was received is read, then it closes
-	resting  bool          // for want of memory in the kernel it is neither read nor written for a moment
-	left     int           // while stopping: bytes that may have been received when that began
+	handler    *ConnHandler
+	remote     netip.AddrPort
+	fd         int // -1: not there yet, or closed
+	state      connState
+	interest   poll.Interest // what the poller was last told
+	outside    bool          // not in the poller
+	shared     bool          // others may have the socket, too: it is not shut down
+	stopping   bool          // the loop stops: what was received is read, then it closes
+	delivering bool          // while stopping: that is not done yet
+	resting    bool          // for want of memory in the kernel it is neither read nor written for a moment
+	left       int           // while stopping: bytes that may have been received when that began
 
 	// Reading.
 	paused  bool
@@ -204,7 +205,7 @@ func (c *Conn) Again() {
 func (c *Conn) reading() bool {
 	switch c.state {
 	case connOpen:
-		return !c.paused && !c.resting && !c.ended && c.loop.end.stage() != stageClosing
+		return !c.paused && !c.resting && !c.ended && c.stopping == c.delivering && c.loop.end.stage() != stageClosing
 	case connClosing:
 		return c.discard && !c.resting && !c.ended
 	default:

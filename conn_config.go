@@ -31,8 +31,9 @@ type ConnConfig struct {
 	ReadTimeout  time.Duration
 	WriteTimeout time.Duration
 
-	// CloseTimeout is how long Close waits for the peer to take what is queued, in all, however steadily the peer reads,
-	// also in a Stop with a longer grace. Default: 10 s. Negative: as long as it takes, or WriteTimeout says.
+	// CloseTimeout is how long Close waits for a peer that takes nothing of what is queued, or, once it has, does not end
+	// its own direction where that has to be waited for. Default: 10 s. Negative: as long as it takes, or WriteTimeout
+	// says.
 	CloseTimeout time.Duration
 
 	// DialTimeout is how long a connection may take to come about. Default: 30 s. Negative: as long as it takes.

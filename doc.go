@@ -34,8 +34,8 @@
 //	context.AfterFunc(ctx, func() { loop.Stop(time.Second) })
 //	err := loop.Run(context.Background())
 //
-// Stop closes each connection when that one has nothing left, and what still comes on the others cannot be written to
-// it any more: a relay that is to lose nothing closes its listener, lets its connections end, and stops then.
+// Stop has all connections deliver before it closes them, so that a relay can write what comes. What the peers send
+// after that is lost to it: a relay that is to lose nothing closes its listener, lets its connections end, and stops then.
 //
 // # Streams
 //

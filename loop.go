@@ -68,6 +68,8 @@ type Loop struct {
 	resting  []*Listener // that wait for a descriptor
 	dialers  dialers
 
+	delivering int // connections that a Stop has deliver what they received
+
 	posts posts
 	end   ending
 	stats loopStats
