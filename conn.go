@@ -213,6 +213,9 @@ func (c *Conn) reading() bool {
 	}
 }
 
+// String names the connection in texts: its network and its peer.
+func (c *Conn) String() string { return c.name() }
+
 func (c *Conn) inTurnEnd() *bool { return &c.atTurnEnd }
 
 func (c *Conn) name() string {
