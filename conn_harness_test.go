@@ -123,15 +123,6 @@ func (p *peer) reset() {
 	p.close()
 }
 
-// until calls done each millisecond until it is true, and closes the loop then.
-func until(l *Loop, done func() bool) {
-	l.Every(time.Millisecond, func() {
-		if done() {
-			_ = l.Close()
-		}
-	})
-}
-
 // serveUnix is serve at an abstract name, which is the test's.
 func serveUnix(t *testing.T, l *Loop, cfg ListenerConfig, h ConnHandler) *Listener {
 	t.Helper()

@@ -12,8 +12,8 @@ func (c *Conn) visit() (more bool) {
 	if c.state == connDialling {
 		c.dialled()
 		c.loop.charge(1)
-		if c.stopping {
-			c.stop()
+		if c.loop.end.begun {
+			c.stop() // it was adopted just before
 		}
 		return false
 	}

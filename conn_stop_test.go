@@ -1,73 +1,137 @@
 package weir
 
 import (
-	"net/netip"
+	"bytes"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/weirnet/weir/internal/memsys"
 )
 
-// TestConnStopEnd: an end that is in the kernel when a Stop begins is told, as the answer may wait for it.
-func TestConnStopEnd(t *testing.T) {
-	overSockets(t, func(t *testing.T, k *Kernel, serve func(*testing.T, *Loop, ListenerConfig, ConnHandler) *Listener) {
-		for _, bound := range []Bound{Share(), Count(3), Unbounded()} {
-			l := newLoop(t, Config{Kernel: k})
-			ln := serve(t, l, ListenerConfig{Conn: ConnConfig{Bound: bound}}, ConnHandler{OnEnd: func(c *Conn) {
-				_, _ = c.Write([]byte("answer"))
+// TestConnCloseSlowly: a peer that reads slowly, but on and on, gets all, however long that takes.
+func TestConnCloseSlowly(t *testing.T) {
+	inBubble(t, func(t *testing.T, net *memsys.Net) {
+		const size = 1 << 20
+		closed := false
+		l, p := timed(t, net, ConnConfig{CloseTimeout: time.Second}, ConnHandler{
+			OnOpen: func(c *Conn) {
+				_ = c.Enqueue(make([]byte, size))
 				_ = c.Close()
-			}})
-			p := newPeer(t, l, ln, 0)
-			p.write([]byte("request"))
-			p.closeWrite()
-			l.Stop(-1)
+			},
+			OnClose: func(_ *Conn, err error) {
+				if closed = true; err != nil {
+					t.Errorf("OnClose has %v", err)
+				}
+			},
+		})
+		var tick *Timer
+		tick = l.Every(400*time.Millisecond, func() {
+			if p.readSome(64 << 10); p.over || p.err != nil {
+				tick.Stop()
+				_ = l.Close()
+			}
+		})
+		run(t, l)
+		if len(p.got) != size || p.err != nil || !closed {
+			t.Errorf("the peer read %d bytes of %d, then %v", len(p.got), size, p.err)
+		}
+	})
+}
+
+// TestConnStopDrains: a Stop waits for who was refused a Write, and has OnDrain to come.
+func TestConnStopDrains(t *testing.T) {
+	inBubble(t, func(t *testing.T, net *memsys.Net) {
+		rest := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
+		want := len(rest)
+		write := func(c *Conn) {
+			n, err := c.Write(rest)
+			if rest = rest[n:]; err != nil && !errors.Is(err, ErrWouldBlock) {
+				t.Errorf("Write answers %v with %d bytes left", err, len(rest))
+			}
+		}
+		l, p := timed(t, net, ConnConfig{WriteBufferBytes: 64 << 10}, ConnHandler{
+			OnOpen: func(c *Conn) {
+				write(c)
+				c.Loop().Stop(-1)
+			},
+			OnDrain: write,
+		})
+		p.readUntilOver(l, func() {})
+		run(t, l)
+		p.read()
+		if len(p.got) != want || len(rest) != 0 || !p.over {
+			t.Errorf("the peer read %d bytes of %d; %d were never taken", len(p.got), want, len(rest))
+		}
+	})
+}
+
+// TestConnStopRelays: what one connection delivers in a Stop can be written on another that has nothing more to deliver.
+func TestConnStopRelays(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, k *Kernel) {
+		for _, fromFirst := range []bool{true, false} {
+			l := newLoop(t, Config{Kernel: k})
+			var conns []*Conn
+			var peers [2]*peer
+			const size = 200_000
+			ln := serve(t, l, ListenerConfig{}, ConnHandler{
+				OnOpen: func(c *Conn) {
+					if conns = append(conns, c); len(conns) < 2 {
+						return
+					}
+					from := 1
+					if fromFirst {
+						from = 0
+					}
+					conns[from].Data = conns[1-from]
+					peers[from].write(make([]byte, size))
+					conns[from].Pause()
+					l.AfterFunc(20*time.Millisecond, func() { l.Stop(10 * time.Second) })
+					peers[1-from].readUntilOver(l, func() {})
+					peers[from].readUntilOver(l, peers[from].close)
+				},
+				OnData: func(c *Conn, b []byte) {
+					if n, err := c.Data.(*Conn).Write(b); n != len(b) || err != nil {
+						t.Errorf("Write answers %d of %d, %v", n, len(b), err)
+					}
+				},
+			})
+			for i := range peers {
+				peers[i] = newPeer(t, l, ln, 0)
+			}
 			run(t, l)
-			if p.read(); string(p.got) != "answer" || !p.over {
-				t.Errorf("%v: the answer is %q, then %v", bound, p.got, p.err)
+			to := peers[0]
+			if fromFirst {
+				to = peers[1]
+			}
+			to.read()
+			s := l.Stats().Streams
+			if read := s.ReadBytes - s.Discarded; uint64(len(to.got)) != read || len(to.got) == 0 || to.err != nil {
+				t.Errorf("%d bytes came of %d that were delivered, then %v", len(to.got), read, to.err)
 			}
 		}
 	})
 }
 
-// TestConnStopPausedEnd: a connection that is paused when its end is told is closed when it goes on.
-func TestConnStopPausedEnd(t *testing.T) {
+// TestConnSmallBuffer: many small writes of a callback are not refused while the kernel has room.
+func TestConnSmallBuffer(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k *Kernel) {
 		l := newLoop(t, Config{Kernel: k})
-		ln := serve(t, l, ListenerConfig{}, ConnHandler{OnEnd: func(c *Conn) {
-			c.Pause()
-			l.AfterFunc(time.Millisecond, c.Resume)
-		}})
-		newPeer(t, l, ln, 0).closeWrite()
-		l.Stop(-1)
-		run(t, l)
-	})
-}
-
-// TestConnStopAdopted: a connection that was adopted just before a Stop is served, as any that is there.
-func TestConnStopAdopted(t *testing.T) {
-	onEachKernel(t, func(t *testing.T, k *Kernel) {
-		l, other := newLoop(t, Config{Kernel: k}), newLoop(t, Config{Kernel: k})
-		ln := serve(t, other, ListenerConfig{}, ConnHandler{})
-		p := newPeer(t, other, ln, 0)
-		p.write([]byte("request"))
-		fd, _, err := other.kernel.Accept(ln.fd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		heard := ""
-		c, err := l.AdoptConn(fd, ConnConfig{}, ConnHandler{
-			OnOpen: func(*Conn) { heard += "open, " },
-			OnData: func(c *Conn, b []byte) {
-				heard += string(b)
-				_, _ = c.Write([]byte("answer"))
+		ln := serve(t, l, ListenerConfig{Conn: ConnConfig{WriteBufferBytes: 4 << 10}}, ConnHandler{
+			OnOpen: func(c *Conn) {
+				for i := range 640 {
+					if n, err := c.Write(make([]byte, 100)); n != 100 || err != nil {
+						t.Fatalf("write %d answers %d, %v", i, n, err)
+					}
+				}
+				_ = c.Close()
 			},
 		})
-		_ = other.kernel.Close(fd)
-		if err != nil || c.RemoteAddr() == (netip.AddrPort{}) {
-			t.Fatal(c, err)
-		}
-		l.Stop(-1)
+		p := newPeer(t, l, ln, 0)
+		p.readUntilOver(l, func() { _ = l.Close() })
 		run(t, l)
-		if p.read(); heard != "open, request" || string(p.got) != "answer" || !p.over {
-			t.Errorf("it has heard %q and answered %q, then %v", heard, p.got, p.err)
+		if len(p.got) != 64_000 {
+			t.Errorf("%d bytes came", len(p.got))
 		}
 	})
 }

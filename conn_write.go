@@ -82,16 +82,27 @@ func (c *Conn) whyTaken(n int) error {
 	return c.opError("send", syscall.EPIPE)
 }
 
-// queue takes what there is room for.
+// queue takes what there is room for, and makes room first where the kernel may have some.
 func (c *Conn) queue(b []byte) (n int, err error) {
-	n = min(len(b), max(c.limits.writeBytes-c.out.Bytes(), 0))
-	c.enqueue(b[:n])
+	n = c.enqueueSome(b)
+	if n < len(b) && c.mayFlush() {
+		if c.flush(); c.brokeOff() {
+			return n, c.whyTaken(n)
+		}
+		n += c.enqueueSome(b[n:])
+	}
 	if n < len(b) {
 		c.refused = true
 		c.loop.stats.streams.refused.Add(1)
 		return n, ErrWouldBlock
 	}
 	return n, nil
+}
+
+func (c *Conn) enqueueSome(b []byte) (n int) {
+	n = min(len(b), max(c.limits.writeBytes-c.out.Bytes(), 0))
+	c.enqueue(b[:n])
+	return n
 }
 
 // Enqueue is Write without a limit, for layers that cannot take a part back, such as TLS. Who calls it keeps the limit,
@@ -281,12 +292,9 @@ func (c *Conn) afterFlush() {
 	if !c.endWanted || c.endSent || !c.out.Empty() || c.state != connOpen || c.broken != nil {
 		return
 	}
-	c.endSent = true
-	if err := c.loop.kernel.CloseWrite(c.fd); err != nil && err != syscall.ENOTCONN {
-		c.close(c.opError("shutdown", err))
-		return
+	if c.shutDown() {
+		c.finishEnds()
 	}
-	c.finishEnds()
 }
 
 // writeFailed handles the error of a write.

@@ -70,6 +70,9 @@ func (ln *Listener) syncInterest() {
 	ln.interest = want
 }
 
+// String names the listener in texts: its network and its address or name.
+func (ln *Listener) String() string { return ln.name() }
+
 func (ln *Listener) inTurnEnd() *bool { return &ln.atTurnEnd }
 
 func (ln *Listener) network() string {
