@@ -40,6 +40,7 @@ type Conn struct {
 	// Reading.
 	paused  bool
 	again   bool // OnData is asked for
+	failed  bool // the poller saw an error that no read has told of yet
 	ended   bool // the peer's direction is over, and OnEnd has run
 	discard bool // what is read is thrown away: the connection was closed, and waits for the peer to do so
 

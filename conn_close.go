@@ -118,7 +118,7 @@ func (l *Loop) scratchBuffer() *[scratchBytes]byte {
 
 func (c *Conn) close(why error) {
 	if why == ErrClosed {
-		c.flush() // as far as the kernel takes it at once
+		c.flush() // half a MiB of it, as far as the kernel takes it at once
 	}
 	if c.state == connClosed {
 		return

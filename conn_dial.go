@@ -151,9 +151,17 @@ func (c *Conn) dialled() {
 		c.dialFailed(err)
 	case errno != 0:
 		c.dialFailed(syscall.Errno(errno))
+	case c.dial != nil && c.toItself():
+		c.dialFailed(syscall.ECONNREFUSED)
 	default:
 		c.came()
 	}
+}
+
+// toItself tells that a dialled connection has met itself: where nobody listens at a port that the system gives to who
+// dials, it may be the own one (a simultaneous open, RFC 9293 section 3.5).
+func (c *Conn) toItself() bool {
+	return c.remote.IsValid() && c.remote.Addr().IsLoopback() && c.LocalAddr() == c.remote
 }
 
 // came makes a connection that is there one that can be used.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -319,4 +320,24 @@ func TestDialEarly(t *testing.T) {
 			t.Errorf("%q came", got)
 		}
 	})
+}
+
+// TestConnToItself: a port that nobody listens at, and that the system gives to who dials it, refuses.
+func TestConnToItself(t *testing.T) {
+	l := newLoop(t, Config{Kernel: NewKernel(memsys.New().Backend())}) // which gives out ports in order
+	ln := serve(t, l, ListenerConfig{}, ConnHandler{})
+	next := netip.AddrPortFrom(ln.Addr().Addr(), ln.Addr().Port()+1)
+	_, err := l.DialTCP(netip.AddrPort{}, next, ConnConfig{}, ConnHandler{
+		OnOpen: func(c *Conn) { t.Errorf("%v is open to itself, %v", c.RemoteAddr(), c.LocalAddr()) },
+		OnClose: func(_ *Conn, err error) {
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("OnClose has %v", err)
+			}
+			_ = l.Close()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, l)
 }

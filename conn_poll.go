@@ -21,6 +21,7 @@ func (c *Conn) ready(r poll.Ready) {
 		c.ailing(r)
 		return
 	}
+	c.failed = c.failed || r&poll.Failed != 0
 	if r&(poll.Readable|poll.Failed|poll.HungUp) != 0 {
 		c.goOn()
 	}
@@ -33,6 +34,9 @@ func (c *Conn) ailing(r poll.Ready) {
 			c.close(c.opError("receive", syscall.Errno(errno)))
 			return
 		}
+		if r&poll.HungUp == 0 && c.dropReports() {
+			return
+		}
 	}
 	if !c.out.Empty() {
 		c.blocked, c.flushDue = false, true // nobody takes it any more, which the kernel will say
@@ -40,6 +44,28 @@ func (c *Conn) ailing(r poll.Ready) {
 	}
 	c.leavePoller()
 }
+
+// clearFailure sees to an error of which no read has told anything, and which the poller would tell of for ever.
+func (c *Conn) clearFailure() {
+	if c.failed = false; !c.dropReports() {
+		c.rest()
+	}
+}
+
+// dropReports empties the error queue of a socket whose opener has asked for time stamps or ICMP errors (IP_RECVERR,
+// SO_TIMESTAMPING), and tells whether there was anything in it.
+func (c *Conn) dropReports() (any bool) {
+	for range reportDrops {
+		if _, err := c.loop.kernel.RecvErrors(c.fd, c.loop.icmp, reportSlots); err != nil {
+			break
+		}
+		any = true
+	}
+	return any
+}
+
+// reportDrops is how many calls empty an error queue at a time; the poller tells if there is more.
+const reportDrops = 16
 
 // leavePoller takes the connection out of the poller until it reads again, as neither errors nor a hang-up can be
 // masked there.

@@ -102,6 +102,9 @@ func (c *Conn) readFailed(err error) {
 	switch stream.ReadClass(err) {
 	case stream.Wait:
 		l.settle()
+		if c.failed {
+			c.clearFailure()
+		}
 		switch {
 		case c.broken != nil:
 			c.abort(c.broken) // what the peer sent before is read, and more cannot be expected

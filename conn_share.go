@@ -78,7 +78,8 @@ func withFD(f *os.File, fn func(fd int)) error {
 
 // Export makes a descriptor of the connection for another process or another part of this one. Nothing is read ahead
 // here, so pause the connection first, or close it after: what OnData has had, the other end has not. From here on Close
-// and Reset leave the socket to the others who have it: they close this end's descriptor alone.
+// and Reset leave the socket to the others who have it: they close this end's descriptor alone. CloseWrite ends the
+// direction for all.
 //
 // The descriptor is the caller's, and close-on-exec.
 //

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestAdoptConn takes over connections of package net and of socketpair(2), and gives them back.
@@ -236,4 +238,55 @@ func pairFiles(t *testing.T) (*os.File, net.Conn) {
 		t.Fatal(err)
 	}
 	return os.NewFile(uintptr(fds[0]), "pair"), other
+}
+
+// TestConnErrorQueue: a socket whose opener has asked for time stamps gets one for each write, which the poller tells of
+// as an error until it is taken.
+func TestConnErrorQueue(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		l := newLoop(t, Config{})
+		ln := serve(t, l, ListenerConfig{}, ConnHandler{})
+		dialled, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dialled.Close()
+		f, err := dialled.(*net.TCPConn).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		const ask = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
+		if err := unix.SetsockoptInt(int(f.Fd()), unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, ask); err != nil {
+			t.Skipf("the kernel has no time stamps: %v", err)
+		}
+		var before uint64
+		_, err = l.AdoptConnFile(f, ConnConfig{}, ConnHandler{
+			OnOpen: func(c *Conn) {
+				if paused {
+					c.Pause()
+				}
+				for range 10 {
+					_, _ = c.Write([]byte("x"))
+					c.flush()
+				}
+				l.AfterFunc(50*time.Millisecond, func() { before = l.Turn() })
+				l.AfterFunc(250*time.Millisecond, func() {
+					if n := l.Turn() - before; n > 5 {
+						t.Errorf("%d turns at rest, paused %v", n, paused)
+					}
+					_ = l.Close()
+				})
+			},
+			OnClose: func(_ *Conn, err error) {
+				if err != ErrClosed {
+					t.Errorf("OnClose has %v", err)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, l)
+	}
 }
