@@ -87,12 +87,21 @@ func (c *Conn) queue(b []byte) (n int, err error) {
 	n = min(len(b), max(c.limits.writeBytes-c.out.Bytes(), 0))
 	c.enqueue(b[:n])
 	if n < len(b) {
-		c.refused = true
-		c.loop.stats.streams.refused.Add(1)
+		c.refuse()
 		return n, ErrWouldBlock
 	}
 	return n, nil
 }
+
+// refuse takes note of a write that there was no room for.
+func (c *Conn) refuse() {
+	c.oweDrain()
+	c.loop.stats.streams.refused.Add(1)
+}
+
+// oweDrain has OnDrain called when there is room. One that is due for an earlier refusal has been overtaken: it would
+// find what is full again.
+func (c *Conn) oweDrain() { c.refused, c.drained = true, false }
 
 // Enqueue is Write without a limit, for layers that cannot take a part back, such as TLS. Who calls it keeps the limit,
 // by Stats or OnDrain: that comes as if Write had been refused when more than the limit was queued.
@@ -104,7 +113,7 @@ func (c *Conn) Enqueue(b []byte) error {
 	}
 	c.enqueue(b)
 	if c.out.Bytes() > c.limits.writeBytes {
-		c.refused = true
+		c.oweDrain()
 	}
 	return nil
 }
