@@ -33,7 +33,8 @@ type Config struct {
 	StopWhenIdle bool
 
 	// Logger hears of slow callbacks, at most one a second, and once of each fast path that a loop or socket loses:
-	// attributes path (recvmmsg, sendmmsg, gso, ecn) and reason. Nil discards; Stats tells of both in any case.
+	// attributes path (recvmmsg, sendmmsg, gso, ecn, sendfile) and reason. Nil discards; Stats tells of callbacks and of
+	// UDP's paths in any case.
 	Logger *slog.Logger
 
 	// NoGSO, NoGRO and NoBatches switch off what makes UDP fast: one send for many datagrams of a size

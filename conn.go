@@ -25,16 +25,17 @@ type Conn struct {
 	family   sys.Family
 
 	// Loop only, as all that follows.
-	handler  *ConnHandler
-	remote   netip.AddrPort
-	fd       int // -1: not there yet, or closed
-	state    connState
-	interest poll.Interest // what the poller was last told
-	outside  bool          // not in the poller
-	shared   bool          // others may have the socket, too: it is not shut down
-	stopping bool          // the loop stops: what was received is read, then it closes
-	resting  bool          // for want of memory in the kernel it is neither read nor written for a moment
-	left     int           // while stopping: bytes that may have been received when that began
+	handler    *ConnHandler
+	remote     netip.AddrPort
+	fd         int // -1: not there yet, or closed
+	state      connState
+	interest   poll.Interest // what the poller was last told
+	outside    bool          // not in the poller
+	shared     bool          // others may have the socket, too: it is not shut down
+	stopping   bool          // the loop stops: what was received is read, then it closes
+	delivering bool          // while stopping: that is not done yet
+	resting    bool          // for want of memory in the kernel it is neither read nor written for a moment
+	left       int           // while stopping: bytes that may have been received when that began
 
 	// Reading.
 	paused  bool
@@ -123,7 +124,8 @@ func (c *Conn) Loop() *Loop { return c.loop }
 // Listener is the one that the connection was accepted by, or nil.
 func (c *Conn) Listener() *Listener { return c.listener }
 
-// RemoteAddr is the peer's address, zero for a unix connection. It stays known after Close.
+// RemoteAddr is the peer's address, zero for a unix connection, and before OnOpen where a name was dialled. It stays
+// known after Close.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
 
 // LocalAddr asks the kernel for the own address; zero for a unix connection and once closed.
@@ -154,7 +156,10 @@ func (c *Conn) unixName(ask func(fd int) (string, error)) string {
 }
 
 // Pause stops reading. The kernel's buffer fills, and then the peer has to wait. What was read before has been
-// delivered; the end of the stream comes after Resume, a reset at once. A Stop resumes it.
+// delivered; the end of the stream comes after Resume, a reset at once.
+//
+// A Stop resumes it, and waits, for its grace, for one that is paused again. So OnData may be called while there is
+// still no room for what the call before was given: keep the new bytes behind those, and pause again.
 func (c *Conn) Pause() {
 	c.paused = true
 	c.changed()
@@ -200,13 +205,16 @@ func (c *Conn) Again() {
 func (c *Conn) reading() bool {
 	switch c.state {
 	case connOpen:
-		return !c.paused && !c.resting && !c.ended && c.loop.end.stage() != stageClosing
+		return !c.paused && !c.resting && !c.ended && c.stopping == c.delivering && c.loop.end.stage() != stageClosing
 	case connClosing:
 		return c.discard && !c.resting && !c.ended
 	default:
 		return false
 	}
 }
+
+// String names the connection in texts: its network and its peer.
+func (c *Conn) String() string { return c.name() }
 
 func (c *Conn) inTurnEnd() *bool { return &c.atTurnEnd }
 

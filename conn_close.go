@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"syscall"
+
 	"github.com/weirnet/weir/internal/stream"
 	"github.com/weirnet/weir/internal/sys"
 )
@@ -10,7 +12,8 @@ import (
 //
 // Where the peer has sent something that was not read, which would have a close reset the connection and take from the
 // peer what it was sent last, the writing direction is ended and what comes thrown away until the peer ends its own.
-// Both have ConnConfig.CloseTimeout, after which the connection is reset and OnClose told ErrTimeout.
+// Where the peer takes nothing for ConnConfig.CloseTimeout, or has not ended so long after it was told, the connection is
+// reset and OnClose told ErrTimeout.
 //
 //   - Errors: ErrClosed when Close was called before, or the connection is closed.
 func (c *Conn) Close() error {
@@ -31,7 +34,7 @@ func (c *Conn) Close() error {
 	if c.state == connClosing && c.out.Empty() {
 		c.finishClose()
 	}
-	if c.state == connClosing {
+	if c.state == connClosing && !c.discard {
 		c.limitClose()
 	}
 	return nil
@@ -73,12 +76,22 @@ func (c *Conn) finishClose() {
 		c.close(nil)
 	default:
 		c.discard = true
-		if !c.endSent {
-			c.endSent = true
-			_ = c.loop.kernel.CloseWrite(c.fd) // if it fails, the next read tells
+		c.limitClose()
+		if c.endSent || c.shutDown() {
+			c.changed()
 		}
-		c.changed()
 	}
+}
+
+// shutDown tells the peer that the writing direction is over, or closes the connection where the kernel refuses. A read
+// will tell of one that is gone.
+func (c *Conn) shutDown() (ok bool) {
+	c.endSent = true
+	if err := c.loop.kernel.CloseWrite(c.fd); err != nil && err != syscall.ENOTCONN {
+		c.close(c.opError("shutdown", err))
+		return false
+	}
+	return true
 }
 
 // unread tells whether the peer has sent something that nobody has read. A look takes one piece of it away.
@@ -115,6 +128,7 @@ func (c *Conn) close(why error) {
 	c.endDial()
 	came := c.state != connDialling
 	c.state = connClosed
+	c.endDelivery()
 	c.giveUpQueue()
 	c.publish()
 	c.stopTiming()
@@ -150,7 +164,7 @@ func (c *Conn) giveUpQueue() {
 	c.out.Clear(&l.chunks, c.closeFD, func(f *stream.File) { c.fileDone(f, ErrClosed) })
 }
 
-// stop is Close, once what the kernel has received for the connection is delivered.
+// stop has what the kernel has received for the connection delivered; closeStopped follows.
 func (c *Conn) stop() {
 	if c.state == connDialling {
 		c.close(nil)
@@ -159,19 +173,46 @@ func (c *Conn) stop() {
 	if c.state != connOpen {
 		return
 	}
-	c.stopping = true
+	c.stopping, c.delivering = true, true
+	c.loop.delivering++
 	c.left = c.receivedAtMost()
 	c.Resume()
 	if c.ended {
-		_ = c.Close()
+		c.finishStop()
 		return
 	}
 	c.loop.becameReady(c.source)
 }
 
-// finishStop closes a connection that a Stop waited for.
+// finishStop ends the delivery of what was received before a Stop.
 func (c *Conn) finishStop() {
-	if c.state == connOpen && !c.paused && !(c.again && c.reading()) {
+	if c.delivering && !c.paused && !(c.again && c.reading()) {
+		c.endDelivery()
+	}
+}
+
+// endDelivery takes note that nothing of what was received before a Stop is left. The last connection has all of them
+// closed: one may be written to by what another delivers.
+func (c *Conn) endDelivery() {
+	if !c.delivering {
+		return
+	}
+	l := c.loop
+	c.delivering = false
+	c.changed()
+	if l.delivering--; l.delivering > 0 {
+		return
+	}
+	for _, s := range l.table.slots {
+		if other, ok := s.source.(*Conn); ok && other.stopping {
+			other.changed()
+		}
+	}
+}
+
+// closeStopped closes a connection that a Stop has nothing left to do for. Who was refused a Write has OnDrain first.
+func (c *Conn) closeStopped() {
+	if c.stopping && c.loop.delivering == 0 && !c.refused && !c.drained {
 		_ = c.Close()
 	}
 }

@@ -15,7 +15,8 @@ type ConnConfig struct {
 	Bound Bound
 
 	// WriteBufferBytes is how much Write takes that the kernel has not taken yet, and as much again through a
-	// ConnSender. Default: 1 MiB.
+	// ConnSender. What a callback writes goes out after it: with less than all that one read (up to 64 KiB) has
+	// the program write to a connection, a peer that keeps up is refused like a slow one. Default: 1 MiB.
 	WriteBufferBytes int
 
 	// MaxFiles is how many descriptors a unix connection takes with one read, for OnFiles. Those beyond it are closed.
@@ -24,13 +25,15 @@ type ConnConfig struct {
 
 	// IdleTimeout is the longest time without a byte in either direction, ReadTimeout the longest without one to read
 	// while the connection is not paused, and WriteTimeout the longest in which the peer takes nothing of what waits
-	// for it. See OnTimeout. Default: none.
+	// for it. See OnTimeout. A relay's connection is idle, too, while it is paused because the other side is slow.
+	// Default: none.
 	IdleTimeout  time.Duration
 	ReadTimeout  time.Duration
 	WriteTimeout time.Duration
 
-	// CloseTimeout is how long Close waits for the peer to take what is queued. Default: 10 s. Negative: as long as it
-	// takes.
+	// CloseTimeout is how long Close waits for a peer that takes nothing of what is queued, or, once it has, does not end
+	// its own direction where that has to be waited for. Default: 10 s. Negative: as long as it takes, or WriteTimeout
+	// says.
 	CloseTimeout time.Duration
 
 	// DialTimeout is how long a connection may take to come about. Default: 30 s. Negative: as long as it takes.

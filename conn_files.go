@@ -176,6 +176,7 @@ func (c *Conn) flushFile(f *stream.File) (n int, ok bool) {
 			return c.flushedFile(n, size, err)
 		}
 		f.Copy = true
+		l.fast.lostSendFile(err, c.name())
 	}
 	piece, err := readPiece(f, min(size, largeCopyBytes))
 	if err != nil {

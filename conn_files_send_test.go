@@ -8,9 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirnet/weir/internal/memsys"
 )
 
 // file is an open one with n bytes that do not repeat soon.
@@ -357,5 +360,30 @@ func TestSendFileDone(t *testing.T) {
 				t.Errorf("done %d times, OnClose %d times", done, closed)
 			}
 		})
+	}
+}
+
+// TestSendFileLog: that files are copied is logged once a loop.
+func TestSendFileLog(t *testing.T) {
+	var log bytes.Buffer
+	l := newLoop(t, Config{
+		Kernel: NewKernel(memsys.New().Backend()), Faults: plan(t, "sendfile*=ENOSYS"), Logger: logTo(&log), SlowCallback: -1,
+	})
+	f, content := file(t, 1000)
+	got := 0
+	ln := serve(t, l, ListenerConfig{}, ConnHandler{
+		OnData: func(_ *Conn, b []byte) { got += len(b) },
+		OnEnd:  func(*Conn) { l.AfterFunc(time.Millisecond, func() { _ = l.Close() }) },
+	})
+	c := dialTo(t, l, ln, ConnConfig{}, ConnHandler{})
+	for range 2 {
+		if err := c.SendFile(f, 0, 1000, func(error) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = c.CloseWrite()
+	run(t, l)
+	if got != 2*len(content) || strings.Count(log.String(), "path=sendfile") != 1 {
+		t.Errorf("%d bytes came, and the log is:\n%s", got, log.String())
 	}
 }

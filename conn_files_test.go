@@ -211,7 +211,7 @@ func TestFilesInOrder(t *testing.T) {
 				const messages = 20
 				fds := r.sockets(messages)
 				var want, got []byte
-				var first []int // where message i begins
+				var first, last []int // where message i begins and ends
 				var heard []int
 				c := r.pair(ConnConfig{MaxFiles: messages}, ConnHandler{
 					OnFiles: func(_ *Conn, f *Files) {
@@ -225,6 +225,8 @@ func TestFilesInOrder(t *testing.T) {
 						if i >= 0 && heard[i] == len(got) {
 							if at := first[i] - len(got); at < 0 || at >= len(b) {
 								t.Errorf("message %d begins at %d, and has come with %d bytes at %d", i, first[i], len(b), len(got))
+							} else if over := len(got) + len(b) - last[i]; over > 0 {
+								t.Errorf("%d bytes have come with message %d that were written after", over, i)
 							}
 						}
 						if i+1 < messages && len(got)+len(b) > first[i+1] {
@@ -246,6 +248,7 @@ func TestFilesInOrder(t *testing.T) {
 						t.Fatal(err)
 					}
 					want = append(want, text...)
+					last = append(last, len(want))
 				}
 				_, _ = c.Write([]byte("end"))
 				want = append(want, "end"...)

@@ -5,8 +5,8 @@ type ConnHandler struct {
 	// OnOpen is called first, when the connection is there.
 	OnOpen func(c *Conn)
 
-	// OnData is called with bytes that were read. b is lent until it returns, and may be written to. It is empty where
-	// Conn.Again asked for the call.
+	// OnData is called with bytes that were read, up to 64 KiB. b is lent until it returns, and may be written to. It is
+	// empty where Conn.Again asked for the call.
 	OnData func(c *Conn, b []byte)
 
 	// OnFiles is called, before OnData, with the descriptors that came with its bytes over a unix connection:

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"syscall"
 	"time"
 
 	"github.com/weirnet/weir/internal/sock"
@@ -30,10 +31,17 @@ func (c *Conn) SetKeepAlive(idle, interval time.Duration, count int) error {
 }
 
 // SetLinger is what close(2) does: with a negative d the kernel goes on sending what it has, which is the default;
-// with zero it resets the connection. Units: whole seconds, rounded up. Close waits for the kernel to take what is
-// queued, whatever this says; a positive d has the kernel keep at it no longer than that.
+// with zero it resets the connection. Close waits for the kernel to take what is queued, whatever this says. A positive
+// d is refused with EINVAL: close(2) would wait for the peer, and the whole loop with it (socket(7) SO_LINGER).
 func (c *Conn) SetLinger(d time.Duration) error {
-	return c.setOption(sys.Linger, sock.Seconds(d))
+	switch {
+	case d > 0:
+		return c.set(func() error { return syscall.EINVAL })
+	case d == 0:
+		return c.setOption(sys.Linger, 0)
+	default:
+		return c.setOption(sys.Linger, -1)
+	}
 }
 
 // SetBuffers asks for buffers of the kernel of a fixed size, in bytes; zero leaves what is. See

@@ -25,7 +25,7 @@ func TestConnConfigOptions(t *testing.T) {
 			sys.UserTimeout: 9000, sys.NotSentLowAt: 70_000, sys.TTL: 33, sys.TOS: 0x28,
 		}
 		later := map[sys.Option]int{
-			sys.NoDelay: 1, sys.KeepAlive: 0, sys.KeepIdle: 61, sys.KeepInterval: 2, sys.KeepCount: 7, sys.Linger: 2,
+			sys.NoDelay: 1, sys.KeepAlive: 0, sys.KeepIdle: 61, sys.KeepInterval: 2, sys.KeepCount: 7, sys.Linger: 0,
 			sys.TOS: 0x50,
 		}
 		check := func(who string, c *Conn, want map[sys.Option]int) {
@@ -41,7 +41,7 @@ func TestConnConfigOptions(t *testing.T) {
 			return func(c *Conn) {
 				check(who, c, set)
 				for _, err := range []error{
-					c.SetNoDelay(true), c.SetKeepAlive(-1, 0, 0), c.SetLinger(1500 * time.Millisecond),
+					c.SetNoDelay(true), c.SetKeepAlive(-1, 0, 0), c.SetLinger(0),
 					c.SetTrafficClass(0x50), c.SetBuffers(0, 0), c.SetBuffers(40_000, 40_000),
 				} {
 					if err != nil {
@@ -51,6 +51,9 @@ func TestConnConfigOptions(t *testing.T) {
 				check(who, c, later)
 				if err := c.SetTrafficClass(256); err == nil || !strings.Contains(err.Error(), "256") {
 					t.Errorf("%s: traffic class 256: %v", who, err)
+				}
+				if err := c.SetLinger(time.Second); !errors.Is(err, syscall.EINVAL) {
+					t.Errorf("%s: to linger for a second: %v", who, err)
 				}
 				if err := c.SetLinger(-1); err != nil {
 					t.Error(err)

@@ -62,6 +62,7 @@ func (c *Conn) endTurn() (more bool) {
 		c.flushDue = false
 		c.flush()
 	}
+	c.closeStopped()
 	if c.state == connClosing && c.out.Empty() {
 		c.finishClose()
 	}
@@ -76,6 +77,9 @@ func (c *Conn) endTurn() (more bool) {
 		c.drained = false
 		if c.handler.OnDrain != nil {
 			c.handler.OnDrain(c)
+		}
+		if c.stopping {
+			c.changed()
 		}
 	case c.closeDue:
 		c.closeDue = false

@@ -10,8 +10,9 @@ import (
 )
 
 // AdoptConn takes over a connection that somebody else opened, by a duplicate of its descriptor: fd is borrowed, and
-// stays the caller's to close. The socket is made non-blocking, for all who have it. Of cfg, what can be told to an open
-// socket is told to it, also if an error follows. OnOpen follows.
+// stays the caller's to close. The socket is made non-blocking, for all who have it, and a time to linger is taken off it
+// (SO_LINGER), as the loop would wait in close(2). Of cfg, what can be told to an open socket is told to it, also if an
+// error follows. OnOpen follows.
 //
 //   - Errors: *OpError: ENOTSOCK, EPROTOTYPE (neither TCP nor a unix stream), ENOTCONN, EINVAL (a listener), EBADF,
 //     ErrClosed.

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ErrTimeout is the reason when a time limit of a connection was over. It matches [os.ErrDeadlineExceeded].
+// ErrTimeout is the reason when a time limit of a connection was over. It matches [os.ErrDeadlineExceeded]. It comes
+// in an *OpError, whose Op tells the limit: "dial", "close", or the name of a [Timeout].
 var ErrTimeout = fmt.Errorf("weir: %w", os.ErrDeadlineExceeded)
 
 // Timeout is a time limit of a connection.
@@ -43,7 +44,8 @@ type timing struct {
 
 	limit    [Deadline]time.Duration // by Timeout less one; 0: none. Deadline's is a time on the loop's clock
 	began    [Deadline]time.Duration // the limit alone, of itself: it was set, or was over
-	closeBy  time.Duration           // when Close gives up; 0: never
+	closes   bool                    // Close waits, and has its own limit
+	closing  time.Duration           // since when, for the flush or then for the peer
 	lastRead time.Duration
 	lastSent time.Duration // or when what is queued began to wait
 }
@@ -147,8 +149,9 @@ func (t *timing) due(what Timeout) time.Duration {
 func (t *timing) next() (what Timeout, when time.Duration) {
 	when = never
 	first := IdleTimeout
-	if t.closeBy != 0 {
-		first, when = Deadline, t.closeBy
+	if t.closes { // what the peer takes proves that it is there
+		from := max(t.closing, t.lastSent)
+		first, when = Deadline, from+min(t.conn.limits.closeTimeout, never-from)
 	}
 	for w := first; w <= Deadline; w++ {
 		if due := t.due(w); due < when {
@@ -203,13 +206,13 @@ func (t *timing) fire() {
 	t.arm()
 }
 
-// limitClose begins the time that Close has.
+// limitClose begins the time that Close has, for the flush or then for the peer.
 func (c *Conn) limitClose() {
 	if c.limits.closeTimeout == 0 {
 		return
 	}
 	t := c.needTiming()
-	t.closeBy = c.loop.after(c.limits.closeTimeout)
+	t.closes, t.closing = true, c.loop.clock()
 	t.arm()
 }
 

@@ -82,10 +82,15 @@ func (c *Conn) whyTaken(n int) error {
 	return c.opError("send", syscall.EPIPE)
 }
 
-// queue takes what there is room for.
+// queue takes what there is room for, and makes room first where the kernel may have some.
 func (c *Conn) queue(b []byte) (n int, err error) {
-	n = min(len(b), max(c.limits.writeBytes-c.out.Bytes(), 0))
-	c.enqueue(b[:n])
+	n = c.enqueueSome(b)
+	if n < len(b) && c.mayFlush() {
+		if c.flush(); c.brokeOff() {
+			return n, c.whyTaken(n)
+		}
+		n += c.enqueueSome(b[n:])
+	}
 	if n < len(b) {
 		c.refuse()
 		return n, ErrWouldBlock
@@ -102,6 +107,12 @@ func (c *Conn) refuse() {
 // oweDrain has OnDrain called when there is room. One that is due for an earlier refusal has been overtaken: it would
 // find what is full again.
 func (c *Conn) oweDrain() { c.refused, c.drained = true, false }
+
+func (c *Conn) enqueueSome(b []byte) (n int) {
+	n = min(len(b), max(c.limits.writeBytes-c.out.Bytes(), 0))
+	c.enqueue(b[:n])
+	return n
+}
 
 // Enqueue is Write without a limit, for layers that cannot take a part back, such as TLS. Who calls it keeps the limit,
 // by Stats or OnDrain: that comes as if Write had been refused when more than the limit was queued.
@@ -290,12 +301,9 @@ func (c *Conn) afterFlush() {
 	if !c.endWanted || c.endSent || !c.out.Empty() || c.state != connOpen || c.broken != nil {
 		return
 	}
-	c.endSent = true
-	if err := c.loop.kernel.CloseWrite(c.fd); err != nil && err != syscall.ENOTCONN {
-		c.close(c.opError("shutdown", err))
-		return
+	if c.shutDown() {
+		c.finishEnds()
 	}
-	c.finishEnds()
 }
 
 // writeFailed handles the error of a write.

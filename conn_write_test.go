@@ -374,7 +374,7 @@ func TestConnDrainOvertaken(t *testing.T) {
 		l := newLoop(t, Config{Kernel: k})
 		ln := serve(t, l, ListenerConfig{Conn: ConnConfig{WriteBufferBytes: 1}}, ConnHandler{
 			OnOpen: func(c *Conn) {
-				for _, b := range [][]byte{make([]byte, 2), make([]byte, 8<<20)} {
+				for _, b := range [][]byte{make([]byte, 3), make([]byte, 8<<20)} {
 					if n, err := c.Write(b); err != ErrWouldBlock {
 						t.Errorf("Write took %d: %v", n, err)
 					}

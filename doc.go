@@ -34,6 +34,9 @@
 //	context.AfterFunc(ctx, func() { loop.Stop(time.Second) })
 //	err := loop.Run(context.Background())
 //
+// Stop has all connections deliver before it closes them, so that a relay can write what comes. What the peers send
+// after that is lost to it: a relay that is to lose nothing closes its listener, lets its connections end, and stops then.
+//
 // # Streams
 //
 // A [Listener] accepts, [Loop.Dial] connects, and a [Conn] reads and writes, over TCP and unix sockets. OnData is

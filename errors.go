@@ -14,8 +14,8 @@ var (
 	// ErrClosed is the answer of a loop or source that has been closed. It matches [net.ErrClosed].
 	ErrClosed = fmt.Errorf("weir: %w", net.ErrClosed)
 
-	// ErrWouldBlock is the answer of a full queue. Nothing was taken. OnDrain tells when to try Send again;
-	// PostContext and Sender.SendContext wait.
+	// ErrWouldBlock is the answer of a full queue. Nothing was taken, but by Conn.Write and Writev, which tell how much
+	// was. OnDrain tells when to try again; PostContext, Sender.SendContext and ConnSender.WriteContext wait.
 	ErrWouldBlock = errors.New("weir: would block")
 
 	// ErrUnsupported is the answer of a system that lacks what was asked. It matches [errors.ErrUnsupported].
@@ -24,8 +24,8 @@ var (
 
 // OpError is an error with the operation and the addresses that it is about.
 type OpError struct {
-	Op     string         // "listen", "dial", "connect", "disconnect", "send", "receive", "watch"; "open", "wait", "poll"
-	Net    string         // "udp", "unixgram", "fd", or "poller"
+	Op     string         // "listen", "accept", "dial", "adopt", "send", "receive", "close", "watch", …; "open", "wait", "poll"
+	Net    string         // "tcp", "unix", "udp", "unixgram", "fd" or "poller"; "conn" or "listener" in adopt
 	Source netip.AddrPort // local address, where known
 	Addr   netip.AddrPort // the other side, or the address asked for, where there is one
 	Err    error          // the reason, often a syscall.Errno

@@ -22,18 +22,24 @@ func ExampleLoop_ListenTCP() {
 	server, err := loop.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), weir.ListenerConfig{}, weir.ListenerHandler{
 		Conn: weir.ConnHandler{
 			OnData: func(c *weir.Conn, b []byte) {
-				if n, err := c.Write(b); err == weir.ErrWouldBlock {
-					c.Data = bytes.Clone(b[n:]) // b is lent until OnData returns
-					c.Pause()
+				rest, _ := c.Data.([]byte)
+				if len(rest) == 0 {
+					n, err := c.Write(b)
+					if err != weir.ErrWouldBlock {
+						return
+					}
+					b = b[n:]
 				}
+				c.Data = append(rest, b...) // there is a rest already where a Stop has resumed the connection
+				c.Pause()
 			},
 			OnDrain: func(c *weir.Conn) {
-				rest := c.Data.([]byte)
-				if n, err := c.Write(rest); err == weir.ErrWouldBlock {
-					c.Data = rest[n:]
-					return
+				rest, _ := c.Data.([]byte)
+				n, err := c.Write(rest)
+				c.Data = rest[n:]
+				if err == nil {
+					c.Resume()
 				}
-				c.Resume()
 			},
 		},
 		OnError: func(_ *weir.Listener, err error) { log.Print(err) },
@@ -190,11 +196,12 @@ func ExampleConn_SendFile() {
 			if err != nil {
 				log.Print(err)
 			}
+			_ = c.Close() // not before: its time limit would count for the file
 		})
 		if err != nil {
 			log.Print(err)
+			_ = c.Reset()
 		}
-		_ = c.Close() // when all of it has gone
 	}
 	server, err := loop.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), weir.ListenerConfig{},
 		weir.ListenerHandler{Conn: weir.ConnHandler{OnOpen: answer}})

@@ -32,6 +32,7 @@ type fastPaths struct {
 	single  bool // receives take one message a system call
 	noRecv  bool // told of
 	noSend  bool // told of
+	noFile  bool // told of
 	waiting []lostPath
 }
 
@@ -44,6 +45,14 @@ type lostPath struct {
 // lost notes that a fast path is off, which costs speed and nothing else.
 func (f *fastPaths) lost(path string, why error, source string) {
 	f.waiting = append(f.waiting, lostPath{path, why, source})
+}
+
+// lostSendFile notes, once, that a file had to be read and written.
+func (f *fastPaths) lostSendFile(why error, source string) {
+	if !f.noFile {
+		f.noFile = true
+		f.lost("sendfile", why, source)
+	}
 }
 
 // tellLostPaths logs what was lost since it was last called, batched calls included.

@@ -13,7 +13,8 @@ import (
 
 // Group is several loops that begin and end together, each on a goroutine of its own, to use more than one
 // processor. They share nothing: sockets with ReusePort have the kernel divide the peers of a port among them.
-// Methods are for any goroutine.
+// Their handlers run at the same time, so what the program has those share needs its locks. Methods are for any
+// goroutine.
 type Group struct {
 	loops []*Loop // set once
 	done  chan struct{}

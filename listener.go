@@ -19,6 +19,7 @@ type Listener struct {
 	limits   *connLimits
 	settings sock.StreamSettings
 	maxConns int
+	backlog  int // how many may wait
 	family   sys.Family
 	local    netip.AddrPort
 	unixName string // of a unix socket
@@ -36,6 +37,7 @@ type Listener struct {
 
 	stopping  bool // it closes when the backlog is empty
 	stopConns bool // and the loop does, too
+	waiting   int  // while stopping: connections that may have waited when that began
 
 	resting  bool
 	rests    int    // in a row
@@ -114,7 +116,7 @@ func (l *Loop) newListener(cfg ListenerConfig, h ListenerHandler) (*Listener, Li
 	}
 	ln := &Listener{
 		loop: l, handler: h, limits: limits, settings: cfg.Conn.settings(), maxConns: cfg.MaxConns,
-		fd: -1, interest: poll.Read,
+		backlog: cfg.Backlog, fd: -1, interest: poll.Read,
 	}
 	return ln, cfg, nil
 }
@@ -159,7 +161,8 @@ func (ln *Listener) learnLocal() (err error) {
 
 // AdoptListener takes over a listening socket that somebody else opened, by a duplicate of its descriptor: fd is
 // borrowed, and stays the caller's to close. The socket is made non-blocking, for all who have it. Of cfg, only what is
-// weir's own has a meaning (Bound, limits, times); backlog and options are as they are. A path is left there at the end.
+// weir's own has a meaning (Bound, limits, times); backlog and options are as they are, but a time to linger, which
+// connections would inherit, is taken off. A path is left there at the end.
 //
 //   - Errors: *OpError: ENOTSOCK, EPROTOTYPE (neither TCP nor a unix stream), EINVAL (no listener), EBADF, ErrClosed.
 //   - Platforms: Linux.
@@ -175,7 +178,7 @@ func (l *Loop) AdoptListener(fd int, cfg ListenerConfig, h ListenerHandler) (*Li
 	if err != nil {
 		return fail(err)
 	}
-	ln.fd, ln.family = own, d.Family
+	ln.fd, ln.family, ln.backlog = own, d.Family, mostBacklog
 	if d.Family == sys.UnixFamily {
 		ln.unixName, _ = l.kernel.LocalUnix(own) // a name is for texts only
 	}
@@ -184,6 +187,9 @@ func (l *Loop) AdoptListener(fd int, cfg ListenerConfig, h ListenerHandler) (*Li
 	}
 	return ln, nil
 }
+
+// mostBacklog is no less than what an adopted listener may have been opened with.
+const mostBacklog = 1 << 16
 
 // AdoptListenerFile is AdoptListener of an open file, which stays the caller's.
 func (l *Loop) AdoptListenerFile(f *os.File, cfg ListenerConfig, h ListenerHandler) (ln *Listener, err error) {

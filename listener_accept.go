@@ -26,6 +26,7 @@ func (ln *Listener) visit() (more bool) {
 		} else {
 			ln.failures, ln.rests = 0, 0
 			ln.accepted(fd, peer)
+			ln.countServed(1)
 			ln.loop.charge(1)
 		}
 		most--
@@ -116,6 +117,17 @@ func (ln *Listener) nobodyWaits() {
 	}
 }
 
+// countServed ends a stopping listener when as many are served as may have waited: those who come meanwhile could go on
+// for ever.
+func (ln *Listener) countServed(served int) {
+	if !ln.stopping {
+		return
+	}
+	if ln.waiting -= served; ln.waiting <= 0 {
+		ln.close(nil)
+	}
+}
+
 // outOfDescriptors refuses who waits, and then rests. Linux wants a descriptor before it looks whether somebody waits:
 // where nobody does, the last one has just been used, and nothing has failed.
 func (ln *Listener) outOfDescriptors(err error, most int) (more bool) {
@@ -126,6 +138,7 @@ func (ln *Listener) outOfDescriptors(err error, most int) (more bool) {
 	}
 	ln.countFailed()
 	ln.reportOnce(err)
+	ln.countServed(refused)
 	switch {
 	case ln.stopping && empty:
 		ln.nobodyWaits()

@@ -70,6 +70,9 @@ func (ln *Listener) syncInterest() {
 	ln.interest = want
 }
 
+// String names the listener in texts: its network and its address or name.
+func (ln *Listener) String() string { return ln.name() }
+
 func (ln *Listener) inTurnEnd() *bool { return &ln.atTurnEnd }
 
 func (ln *Listener) network() string {
@@ -112,7 +115,11 @@ func (ln *Listener) drain(conns bool) {
 	if ln.fd < 0 {
 		return
 	}
-	ln.stopping, ln.stopConns = true, conns
+	if !ln.stopping || conns {
+		ln.waiting = ln.backlog + 1 // the kernel holds one more (sk_acceptq_is_full)
+	}
+	ln.stopping = true
+	ln.stopConns = ln.stopConns || conns
 	ln.endRest()
 	ln.changed()
 	ln.loop.becameReady(ln.source)

@@ -189,3 +189,41 @@ func TestGroupStopServes(t *testing.T) {
 		}
 	})
 }
+
+// TestListenerStopEnds: "when all who wait in its backlog are accepted", and those who come after that moment do not keep
+// a Stop from its end.
+func TestListenerStopEnds(t *testing.T) {
+	const backlog = 4
+	onEachKernel(t, func(t *testing.T, k *Kernel) {
+		l := newLoop(t, Config{Kernel: k})
+		accepted := 0
+		var ln *Listener
+		ln = serve(t, l, ListenerConfig{Backlog: backlog}, ConnHandler{OnOpen: func(c *Conn) {
+			if accepted++; accepted == 100 {
+				t.Error("it goes on for ever")
+				_ = l.Close()
+			}
+			if ln.fd >= 0 {
+				knock(t, l.kernel, ln.Addr())
+			}
+		}})
+		ask(t, l.kernel, ln, backlog)
+		l.Stop(-1)
+		run(t, l)
+		if accepted < backlog {
+			t.Errorf("%d are accepted of %d who waited", accepted, backlog)
+		}
+	})
+}
+
+// TestListenerStopTwice: a Stop of the listener takes nothing back of the loop's, which stops its connections, too.
+func TestListenerStopTwice(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, k *Kernel) {
+		l := newLoop(t, Config{Kernel: k})
+		var ln *Listener
+		ln = serve(t, l, ListenerConfig{}, ConnHandler{OnOpen: func(*Conn) { ln.Stop() }})
+		ask(t, l.kernel, ln, 3)
+		l.Stop(-1)
+		run(t, l)
+	})
+}

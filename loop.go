@@ -29,7 +29,9 @@ type Loop struct {
 	waited    time.Duration // in this turn, for events or for other goroutines
 	polled    time.Duration // when the poller was last asked
 	pollCost  time.Duration // what that took, without a wait
-	yielded   time.Duration // when other goroutines last had their chance
+	yielded   time.Duration // when other goroutines last had their chance, in a wait, too
+	gaveWay   time.Duration // when the loop last yielded
+	alone     bool          // there is one processor for all goroutines
 	ran       bool          // a callback ran since then
 	roundOver bool
 	events    [maxEvents]poll.Event
@@ -66,6 +68,8 @@ type Loop struct {
 	resting  []*Listener // that wait for a descriptor
 	dialers  dialers
 
+	delivering int // connections that a Stop has deliver what they received
+
 	posts posts
 	end   ending
 	stats loopStats
@@ -79,8 +83,9 @@ const (
 	writeBuffers = 64                   // buffers of one write
 	flushBytes   = 224 << 10            // a queue of so much goes out with the train that is full then: the fourth large one
 	pollEvery    = time.Millisecond     // how long visits go on without a look at the poller
-	pollPart     = 8                    // of the time of visits that looks may take: one part in so many
+	pollPart     = 32                   // of the time of visits that looks may take: one part in so many
 	yieldEvery   = 5 * time.Millisecond // how long a busy loop goes on without yielding
+	giveWayEvery = time.Millisecond     // and how long one that waits now and then, where it is not alone
 )
 
 // New makes a loop. It belongs to the calling goroutine until Run.
@@ -157,6 +162,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		l.end.request(stageClosing, byContext)
 	}
+	l.alone = runtime.GOMAXPROCS(0) == 1
 	l.now = l.clock()
 	for !l.ended() {
 		if err := l.turn(); err != nil {
@@ -227,9 +233,10 @@ func (l *Loop) wait() error {
 	if l.nothingLeft() {
 		return nil // a timer's callback was the last there was to do, or a Stop found nothing to wait for
 	}
-	if l.ran && l.untilTimer() != 0 {
+	if l.ran && l.untilTimer() != 0 && (l.alone || l.now-l.gaveWay >= giveWayEvery) {
 		// A goroutine that a callback woke would otherwise wait for the processor that the blocking
-		// call holds: with GOMAXPROCS=1 for as long as it takes the runtime's monitor to notice.
+		// call holds: with GOMAXPROCS=1 for as long as it takes the runtime's monitor to notice. With more, an idle one
+		// takes the goroutine over, and each yield wakes one for nothing.
 		l.yield()
 	}
 	timeout := l.untilTimer() // only now: the others may have taken their time
@@ -337,7 +344,8 @@ func (l *Loop) yield() {
 	l.ran = false
 	l.now = l.clock()
 	l.waited += l.now - before
-	l.yielded = l.now
+	l.yielded, l.gaveWay = l.now, l.now
+	l.alone = runtime.GOMAXPROCS(0) == 1 // which may change, as with the limits of a container
 }
 
 // charge ends a callback of the visited source, or other units of its work. It costs it the time that has gone

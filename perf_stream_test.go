@@ -154,3 +154,6 @@ func TestPerfSlowReaders(t *testing.T) {
 		t.Errorf("want %d connections with %d bytes each at most", conns, 2*limit)
 	}
 }
+
+// TestPerfOutOfDescriptors is the same with the share of the processor that a machine at rest allows.
+func TestPerfOutOfDescriptors(t *testing.T) { TestListenerOutOfDescriptors(t) }

@@ -12,8 +12,9 @@
 //
 // # Limits
 //
-//   - A Network answers as Linux does, for UDP: 127.0.0.0/8, ::1 and what AddAddr names, without loss, delay, routers
-//     or fragments. What else it lacks is answered as on a system that lacks it: ENOPROTOOPT, ErrUnsupported.
+//   - A Network answers as Linux does, for TCP, UDP and unix sockets: 127.0.0.0/8, ::1 and what AddAddr names, without
+//     loss, delay, routers or fragments. It looks up no names (Loop.Dial), and a unix path is no file. What else it
+//     lacks is answered as on a system that lacks it: ENOPROTOOPT, ErrUnsupported.
 //   - Loops that talk to each other in bubbles belong to the same one.
 //   - Sweep and CheckLeaks look at all goroutines and descriptors of the process, so nothing else may run beside
 //     them: no t.Parallel.

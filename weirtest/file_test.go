@@ -122,9 +122,9 @@ func TestSweepFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, c := range sweepRows {
+	for _, c := range sweepRows() {
 		t.Run(c.name, func(t *testing.T) {
-			sweepStreams(t, Scenario{Machine: c.machine, Lasting: c.lasting, MaxQuietCalls: 400}, sending{f, size, c.machine || c.lasting}.setup)
+			sweepSome(t, Scenario{Machine: c.machine, Lasting: c.lasting, MaxQuietCalls: 400}, sending{f, size, c.machine || c.lasting}.setup)
 		})
 	}
 }

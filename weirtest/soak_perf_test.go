@@ -6,8 +6,9 @@ import "testing"
 
 const soaking = true
 
-// TestSoakSweeps has the sweeps of streams try each errno of each call.
+// TestSoakSweeps has the sweeps try each errno of each call, and also have them last on the machine's kernel.
 func TestSoakSweeps(t *testing.T) {
+	t.Run("udp", TestSweepEcho)
 	t.Run("echo", TestSweepTCPEcho)
 	t.Run("file", TestSweepFile)
 	t.Run("pass", TestSweepUnixPass)

@@ -2,5 +2,5 @@
 
 package weirtest
 
-// soaking has sweeps take their time: see make soak.
+// soaking has sweeps try each errno, which takes minutes: see make soak.
 const soaking = false

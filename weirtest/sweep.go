@@ -101,6 +101,8 @@ type sweep struct {
 	short  bool
 	setup  func(*weir.Loop, sys.Kernel) (check func(error) error, err error) // if not nil: Setup, with the kernel below the faults
 
+	leave func(fault.Call, syscall.Errno) bool // if not nil: answers that are not tried
+
 	hangTime time.Duration    // of a run in a bubble
 	hung     func(fault.Plan) // hears of one that takes longer; there is no other way to tell
 	ran      func(fault.Plan) // hears of each plan
@@ -211,6 +213,9 @@ func (w *sweep) plans(k int, calls []fault.Call) (plans []fault.Plan) {
 		}
 		if w.Lasting {
 			errnos = slices.DeleteFunc(errnos, func(e syscall.Errno) bool { return e == syscall.EAGAIN })
+		}
+		if w.leave != nil {
+			errnos = slices.DeleteFunc(errnos, func(e syscall.Errno) bool { return w.leave(c, e) })
 		}
 		if w.short && len(errnos) > 0 {
 			errnos = errnos[k%len(errnos):][:1]

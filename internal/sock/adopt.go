@@ -28,7 +28,8 @@ func AdoptUDP(k sys.Kernel, from int) (fd int, d sys.Description, err error) {
 }
 
 // AdoptStream makes a descriptor of our own for a TCP or unix stream socket that somebody else opened and that does
-// not listen, and tells what it is. Calls on it do not block from then on, for all who share it.
+// not listen, and tells what it is. Calls on it do not block from then on, nor does the last close linger, for all who
+// share it.
 func AdoptStream(k sys.Kernel, from int) (own int, d sys.Description, err error) {
 	d, err = describeStream(k, from)
 	if err == nil && d.Listening {
@@ -78,14 +79,25 @@ func describeStream(k sys.Setup, from int) (d sys.Description, err error) {
 	return d, nil
 }
 
-func duplicateUnblocked(k sys.Setup, from int) (int, error) {
+// duplicateUnblocked makes a descriptor of our own with which no call waits. A time to linger would have close(2) wait
+// for the peer, whatever O_NONBLOCK says, and is inherited by what a listener accepts.
+func duplicateUnblocked(k sys.Kernel, from int) (int, error) {
 	own, err := k.Duplicate(from)
 	if err != nil {
 		return -1, &Error{"dup", err}
 	}
-	if err := k.Unblock(own); err != nil {
+	if err := applyAll([]setting{
+		{"unblock", true, func() error { return k.Unblock(own) }},
+		{"linger", true, func() error {
+			linger, err := k.GetOption(own, sys.Linger)
+			if err == nil && linger > 0 {
+				err = k.SetOption(own, sys.Linger, -1)
+			}
+			return err
+		}},
+	}); err != nil {
 		_ = k.Close(own)
-		return -1, &Error{"unblock", err}
+		return -1, err
 	}
 	return own, nil
 }

@@ -80,3 +80,28 @@ func TestAdopt(t *testing.T) {
 		}
 	})
 }
+
+// TestAdoptLinger: with a time to linger close(2) would wait for the peer, so it is taken off; a reset that the owner
+// wants is left.
+func TestAdoptLinger(t *testing.T) {
+	onKernels(t, func(t *testing.T, k counted) {
+		tcp, _, err := ListenTCP(k, TCPOptions{Local: addr("127.0.0.1:0")}, 0, 5)
+		at, err2 := k.LocalAddr(tcp)
+		conn, _, _, err3 := ConnectTCP(k, TCPOptions{}, at)
+		if err := errors.Join(err, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		for linger, want := range map[int]int{60: -1, 0: 0, -1: -1} {
+			for fd, adopt := range map[int]func(sys.Kernel, int) (int, sys.Description, error){tcp: AdoptListener, conn: AdoptStream} {
+				_ = k.SetOption(fd, sys.Linger, linger)
+				own, _, err := adopt(k, fd)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := k.GetOption(own, sys.Linger); got != want || err != nil {
+					t.Errorf("linger %d of descriptor %d becomes %d, %v; want %d", linger, fd, got, err, want)
+				}
+			}
+		}
+	})
+}

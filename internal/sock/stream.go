@@ -72,14 +72,6 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
-// Seconds is d in whole seconds, rounded up; below zero it is -1, which is off where a time is.
-func Seconds(d time.Duration) int {
-	if d < 0 {
-		return -1
-	}
-	return inUnits(d, time.Second)
-}
-
 // SetKeepAlive has a peer asked that has been quiet for idle whether it is there, again after each interval, and the
 // connection given up when count of these had no answer. Zero values leave what is; a negative idle ends it.
 func SetKeepAlive(k sys.Options, fd int, idle, interval time.Duration, count int) error {

@@ -57,9 +57,9 @@ func (q *Queue) Items() int { return q.items }
 func (q *Queue) Push(p *Pool, b []byte) {
 	for len(b) > 0 {
 		c := q.tail
-		if c == nil || c.to == len(c.data) {
+		if c == nil || c.to == len(c.data) || c.fds != nil {
 			// What outgrew a chunk will need more than a small one.
-			follows := c != nil && c.file == nil
+			follows := c != nil && c.file == nil && c.fds == nil
 			c = p.get(follows || len(b) > smallChunkBytes)
 			q.append(c)
 		}
@@ -103,7 +103,9 @@ func (q *Queue) fill(c *chunk, b []byte) int {
 }
 
 // Next tells what goes out next in one call, and fills v with its bytes: up to a file, or to the next message with
-// descriptors, as one call carries those of its first byte alone. What it told stays in the queue.
+// descriptors, as one call carries those of its first byte alone. Such a message goes alone, too, its first chunk at
+// most: what is in the same call comes with the same read, and who reads could not tell where the message ends. What it
+// told stays in the queue.
 //
 //   - Shape: at most cap(v.Bufs) buffers, which must not be 0; none for a file. They are valid until the next call
 //     of Wrote or Clear.
@@ -116,10 +118,11 @@ func (q *Queue) Next(v *sys.Vector) Part {
 	case c.file != nil:
 		return Part{Kind: FileBytes, File: c.file, More: c.next != nil}
 	}
-	part := Part{Kind: Bytes}
 	if c.fds != nil {
-		part.Kind, part.FDs = Descriptors, c.fds
+		v.Bufs = append(v.Bufs, c.data[c.from:c.to])
+		return Part{Kind: Descriptors, FDs: c.fds, More: c.next != nil}
 	}
+	part := Part{Kind: Bytes}
 	for c != nil && len(v.Bufs) < cap(v.Bufs) {
 		v.Bufs = append(v.Bufs, c.data[c.from:c.to])
 		if c = c.next; c != nil && (c.file != nil || c.fds != nil) {

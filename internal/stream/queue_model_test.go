@@ -31,8 +31,12 @@ func (m *model) cut(size int) []byte {
 	return noise[m.at:][:size]
 }
 
-// next is the bytes that one call can write: up to a file, or descriptors behind the first byte.
+// next is the bytes that one call can write: up to a file, or descriptors behind the first byte. What goes with
+// descriptors is a chunk of their message.
 func (m *model) next() (b []byte) {
+	if u := m.units[0]; u.fds != nil {
+		return u.b[:min(len(u.b), largeChunkBytes)]
+	}
 	for i, u := range m.units {
 		if u.file != nil || i > 0 && u.fds != nil {
 			break

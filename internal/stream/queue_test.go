@@ -67,11 +67,11 @@ func TestNext(t *testing.T) {
 		{"bytes and a file", []push{{bytes: 1}, {file: true}}, 8, 0, "bytes 1 more"},
 		{"a full vector and a file", []push{{bytes: 1}, {file: true}}, 1, 0, "bytes 1 more"},
 		{"descriptors", []push{{bytes: 2, fds: []int{7, 8}}}, 8, 0, "descriptors 2 [7 8]"},
-		{"descriptors and bytes", []push{{bytes: 2, fds: []int{7}}, {bytes: 3}}, 8, 0, "descriptors 5 [7]"},
-		{"many bytes with descriptors", []push{{bytes: 70000, fds: []int{7}}}, 8, 0, "descriptors 65536 4464 [7]"},
+		{"descriptors and bytes", []push{{bytes: 2, fds: []int{7}}, {bytes: 3}}, 8, 0, "descriptors 2 [7] more"},
+		{"many bytes with descriptors", []push{{bytes: 70000, fds: []int{7}}}, 8, 0, "descriptors 65536 [7] more"},
 		{"bytes and descriptors", []push{{bytes: 3}, {bytes: 2, fds: []int{7}}}, 8, 0, "bytes 3 more"},
 		{"two with descriptors", []push{{bytes: 2, fds: []int{7}}, {bytes: 3, fds: []int{8}}}, 8, 0, "descriptors 2 [7] more"},
-		{"descriptors that have gone", []push{{bytes: 2, fds: []int{7}}, {bytes: 3}}, 8, 1, "bytes 4"},
+		{"descriptors that have gone", []push{{bytes: 2, fds: []int{7}}, {bytes: 3}}, 8, 1, "bytes 1 3"},
 		{"no descriptors", []push{{bytes: 2}, {bytes: 3, fds: []int{}}}, 8, 0, "bytes 5"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
