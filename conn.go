@@ -176,6 +176,9 @@ func (c *Conn) Resume() {
 		c.timing.arm()
 	}
 	c.changed()
+	if c.stopping && c.ended {
+		c.finishStop()
+	}
 	if c.again || c.stopping || c.broken != nil { // what they wait for the poller does not tell
 		c.goOn()
 	}

@@ -166,11 +166,13 @@ func (c *Conn) giveUpQueue() {
 
 // stop has what the kernel has received for the connection delivered; closeStopped follows.
 func (c *Conn) stop() {
-	if c.state == connDialling {
+	switch {
+	case c.state == connDialling && c.dial == nil:
+		return // it was adopted: its first visit is to come, and sees to that
+	case c.state == connDialling:
 		c.close(nil)
 		return
-	}
-	if c.state != connOpen {
+	case c.state != connOpen:
 		return
 	}
 	c.stopping, c.delivering = true, true

@@ -12,6 +12,9 @@ func (c *Conn) visit() (more bool) {
 	if c.state == connDialling {
 		c.dialled()
 		c.loop.charge(1)
+		if c.loop.end.begun {
+			c.stop() // it was adopted just before
+		}
 		return false
 	}
 	most := c.limits.bound.most()
@@ -80,16 +83,17 @@ func (c *Conn) deliver(b []byte) {
 
 // drainedBy tells whether a read showed that there is no more for now. Under Share a short one is enough: what comes
 // later makes the connection ready again, as does an end that is behind it, and a read that would only answer EAGAIN
-// is saved. The other bounds go on to the EAGAIN, as the loops do that they stand for.
+// is saved. The other bounds go on to the EAGAIN, as the loops do that they stand for. So does a connection that is to
+// be closed then: an end that is there has to be told before.
 func (c *Conn) drainedBy(n, size int) bool {
-	short := n < size && c.limits.bound.kind == boundShare && c.broken == nil
-	if c.stopping {
-		if c.left -= n; short || c.left <= 0 {
-			c.finishStop()
-			return true
-		}
+	if !c.stopping {
+		return n < size && c.limits.bound.kind == boundShare && c.broken == nil
 	}
-	return short
+	if c.left -= n; c.left > 0 {
+		return false
+	}
+	c.finishStop()
+	return true
 }
 
 // readFailed handles the error of a read.

@@ -104,12 +104,15 @@ func (s *ConnSender) push(b []byte, wait bool) (schedule bool, room <-chan struc
 	return schedule, nil, nil
 }
 
-// take swaps the queues and tells whether there is something to move.
+// take swaps the queues and tells whether there is something to move. Where there is nothing, the memory of what there
+// was is given back.
 func (s *ConnSender) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.filling.Empty() {
 		s.scheduled = false
+		s.filling.pool.Trim()
+		s.moving.pool.Trim()
 		return false
 	}
 	s.filling, s.moving = s.moving, s.filling

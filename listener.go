@@ -98,7 +98,7 @@ func (l *Loop) ListenUnix(name string, cfg ListenerConfig, h ListenerHandler) (*
 		return fail(err)
 	}
 	ln.family, ln.unixName = sys.UnixFamily, name
-	ln.unlink = !cfg.KeepPath && name != "" && name[0] != '@'
+	ln.unlink = !cfg.KeepPath && sock.IsPath(name)
 	if err := ln.register(); err != nil {
 		return fail(err)
 	}

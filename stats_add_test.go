@@ -59,3 +59,33 @@ func doubled(t *testing.T, name string, sum, one reflect.Value) {
 		}
 	}
 }
+
+// TestVisitWait: "from when the poller told of a source to its visit", of whatever kind the source is.
+func TestVisitWait(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, k *Kernel) {
+		for name, open := range map[string]func(l *Loop){
+			"unixgram": func(l *Loop) {
+				u := listenGram(t, l, abstractName(t), UnixgramConfig{}, UnixgramHandler{
+					OnDatagram: func(*Unixgram, *UnixDatagram) { _ = l.Close() },
+				})
+				sendGram(t, dialGram(t, l, "", u.LocalName(), UnixgramHandler{}), "x", "")
+			},
+			"watch": func(l *Loop) {
+				f := openForeign(t, l.kernel)
+				watchFD(t, l, f.fd, WatchHandler{OnReadable: func(*Watch) { _ = l.Close() }})
+				u := listen(t, l, Share(), nil)
+				if err := u.Send([]byte("x"), f.local); err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			l := newLoop(t, Config{Kernel: k})
+			open(l)
+			run(t, l)
+			stats := l.Stats()
+			if n := stats.VisitWait.Count(); n != 1 {
+				t.Errorf("%s: %d visits have waited, want 1", name, n)
+			}
+		}
+	})
+}

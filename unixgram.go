@@ -2,10 +2,10 @@ package weir
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/share"
+	"github.com/weirnet/weir/internal/sock"
 )
 
 // Unixgram is a datagram socket on a loop that has no address but a name, or none: AF_UNIX, SOCK_DGRAM. It loses
@@ -228,12 +228,10 @@ func (u *Unixgram) close(why error) {
 
 // unlink removes the socket's path.
 func (u *Unixgram) unlink() {
-	if isPath(u.local) {
+	if sock.IsPath(u.local) {
 		_ = u.loop.kernel.UnlinkUnix(u.local) // it may be gone already
 	}
 }
-
-func isPath(name string) bool { return name != "" && !strings.HasPrefix(name, "@") }
 
 // mostStopped is more than the kernel keeps for a socket: each sender's buffer, and max_dgram_qlen, are below.
 const mostStopped = 4096

@@ -18,7 +18,7 @@ func (l *Loop) openUnixgramFD(op, local, peer string, cfg UnixgramConfig) (fd in
 	}
 	settings := sock.StreamSettings{SendBufferBytes: cfg.SendBufferBytes}
 	fd, err = sock.OpenUnixgram(l.kernel, local, peer, settings)
-	if !errors.Is(err, syscall.EADDRINUSE) || !cfg.Replace || !isPath(local) || !isStale(l.kernel, local) {
+	if !errors.Is(err, syscall.EADDRINUSE) || !cfg.Replace || !sock.IsPath(local) || !isStale(l.kernel, local) {
 		return fd, err
 	}
 	if gone := l.kernel.UnlinkUnix(local); gone != nil && gone != syscall.ENOENT {

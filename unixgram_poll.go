@@ -29,7 +29,7 @@ func (u *Unixgram) ready(r poll.Ready) {
 		}
 	}
 	if r&(poll.Readable|poll.Failed) != 0 && !u.paused && !u.resting {
-		u.loop.ring.Ready(u.source)
+		u.loop.becameReady(u.source)
 	}
 }
 

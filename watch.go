@@ -167,7 +167,7 @@ func (w *Watch) ready(r poll.Ready) {
 		r |= poll.Readable | poll.Writable
 	}
 	if w.seen |= r & readyFor(w.wanted()); w.seen != 0 {
-		w.loop.ring.Ready(w.source)
+		w.loop.becameReady(w.source)
 	}
 }
 

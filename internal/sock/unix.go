@@ -20,7 +20,7 @@ func ListenUnix(k sys.Kernel, name string, s StreamSettings, backlog int, replac
 		return -1, err
 	}
 	err = k.BindUnix(fd, name)
-	if err == syscall.EADDRINUSE && replace && isPath(name) {
+	if err == syscall.EADDRINUSE && replace && IsPath(name) {
 		err = replaceUnix(k, fd, name)
 	}
 	if err != nil {
@@ -28,7 +28,7 @@ func ListenUnix(k sys.Kernel, name string, s StreamSettings, backlog int, replac
 		return -1, &Error{"bind", err}
 	}
 	if err := k.Listen(fd, backlog); err != nil {
-		if isPath(name) {
+		if IsPath(name) {
 			_ = k.UnlinkUnix(name)
 		}
 		_ = k.Close(fd)
@@ -111,5 +111,5 @@ func unixSocket(k sys.Kernel, kind sys.Kind, s *StreamSettings) (fd int, err err
 	return fd, nil
 }
 
-// isPath tells a path from an abstract name.
-func isPath(name string) bool { return name != "" && !strings.HasPrefix(name, "@") }
+// IsPath tells a path from an abstract name.
+func IsPath(name string) bool { return name != "" && !strings.HasPrefix(name, "@") }

@@ -45,6 +45,16 @@ func (p *Pool) put(c *chunk) {
 	}
 }
 
+// Trim gives back all but a small chunk, for a pool that a single queue has: what a burst took would be held for as long
+// as the queue is there.
+func (p *Pool) Trim() {
+	p.large = chunkStack{}
+	if c := p.small.first; c != nil {
+		c.next = nil
+		p.small.n = 1
+	}
+}
+
 // chunkStack is a stack of chunks of one size.
 type chunkStack struct {
 	first *chunk

@@ -192,6 +192,26 @@ func TestQueueAllocs(t *testing.T) {
 	}
 }
 
+// TestPoolTrim holds that one small chunk stays, with which small messages do not allocate.
+func TestPoolTrim(t *testing.T) {
+	t.Parallel()
+	var pool Pool
+	var q Queue
+	pool.Trim()
+	for range 3 {
+		q.PushFiles(&pool, noise[:1], []int{1})
+	}
+	q.Push(&pool, noise[:2*largeChunkBytes])
+	q.Clear(&pool, func(int) {}, nil)
+	if pool.small.n != 3 || pool.large.n != 2 {
+		t.Fatalf("%d small and %d large chunks, and the test shows nothing", pool.small.n, pool.large.n)
+	}
+	pool.Trim()
+	if pool.small.n != 1 || pool.small.first == nil || pool.small.first.next != nil || pool.large.n != 0 || pool.large.first != nil {
+		t.Errorf("after Trim: %+v", pool)
+	}
+}
+
 // TestPoolLimit holds what a pool keeps back from the collector.
 func TestPoolLimit(t *testing.T) {
 	t.Parallel()
