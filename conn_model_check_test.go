@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
+
+	"github.com/weirnet/weir/internal/sys"
 )
 
 func modelContext() (context.Context, context.CancelFunc) {
@@ -14,6 +17,48 @@ func modelContext() (context.Context, context.CancelFunc) {
 }
 
 func loopbackAny() netip.AddrPort { return netip.AddrPort{} }
+
+func (e *modelEnd) sendFile() {
+	n := e.size()
+	if e.bySender {
+		return
+	}
+	at, called := e.taken%modelPeriod, false
+	err := e.conn.SendFile(e.m.file, int64(at), int64(n), func(error) {
+		e.m.note("%s file done", e.name)
+		if called || e.closes > 0 {
+			e.m.fail("%s: done was called before %v, %d OnClose", e.name, called, e.closes)
+		}
+		called = true
+		e.filesDue--
+		e.callback("done", false, 2)
+	})
+	took := n
+	if err == nil {
+		e.m.files = true
+		e.filesDue++
+	} else {
+		took = 0
+	}
+	e.took("SendFile", n, took, err)
+}
+
+func (e *modelEnd) writeFiles() {
+	b := e.next(1 + e.m.pick(3000))
+	if e.bySender || !e.unix {
+		return
+	}
+	fd, err := e.m.loop.kernel.Socket(sys.IPv4, sys.TCP)
+	if err != nil {
+		return
+	}
+	n, fds := len(b), slices.Repeat([]int{fd}, 1+e.m.pick(4))
+	if err = e.conn.WriteFiles(b, fds...); err != nil {
+		n = 0
+	}
+	_ = e.m.loop.kernel.Close(fd)
+	e.took("WriteFiles", len(b), n, err)
+}
 
 func (e *modelEnd) callAgain() {
 	e.m.note("%s Again", e.name)
@@ -188,6 +233,9 @@ func (e *modelEnd) handler() ConnHandler {
 			}
 			e.ended = true
 			e.callback("OnEnd", true, 3)
+			if e.m.over && !e.closing && !e.reset {
+				e.close()
+			}
 		},
 		OnTimeout: func(_ *Conn, what Timeout) { e.callback("OnTimeout "+what.String(), true, 2) },
 		OnClose: func(_ *Conn, err error) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 
 	"github.com/weirnet/weir/fault"
 	"github.com/weirnet/weir/internal/memsys"
-	"github.com/weirnet/weir/internal/sys"
 )
 
 // TestConnModel has both ends of connections do whatever there is to be done, in every callback and in between, and
@@ -229,12 +227,14 @@ func (m *connModel) finish() {
 		m.loop.Stop(20 * time.Millisecond)
 	}
 	for _, p := range m.pairs {
-		for _, e := range p {
+		first := m.pick(2) // the other reads to the end
+		for i, e := range p {
 			if e.conn == nil {
 				continue
 			}
 			e.conn.Resume()
-			if !e.closing && !e.reset && e.closes == 0 {
+			alone := e.ended || e.peer.conn == nil || e.peer.closes > 0
+			if (i == first || alone) && !e.closing && !e.reset && e.closes == 0 {
 				e.close()
 			}
 		}
@@ -369,46 +369,4 @@ func (e *modelEnd) enqueue() {
 	}
 	e.took("Enqueue", len(b), n, err)
 	e.refused = true // or may be taken to be
-}
-
-func (e *modelEnd) sendFile() {
-	n := e.size()
-	if e.bySender {
-		return
-	}
-	at, called := e.taken%modelPeriod, false
-	err := e.conn.SendFile(e.m.file, int64(at), int64(n), func(error) {
-		e.m.note("%s file done", e.name)
-		if called || e.closes > 0 {
-			e.m.fail("%s: done was called before %v, %d OnClose", e.name, called, e.closes)
-		}
-		called = true
-		e.filesDue--
-		e.callback("done", false, 2)
-	})
-	took := n
-	if err == nil {
-		e.m.files = true
-		e.filesDue++
-	} else {
-		took = 0
-	}
-	e.took("SendFile", n, took, err)
-}
-
-func (e *modelEnd) writeFiles() {
-	b := e.next(1 + e.m.pick(3000))
-	if e.bySender || !e.unix {
-		return
-	}
-	fd, err := e.m.loop.kernel.Socket(sys.IPv4, sys.TCP)
-	if err != nil {
-		return
-	}
-	n, fds := len(b), slices.Repeat([]int{fd}, 1+e.m.pick(4))
-	if err = e.conn.WriteFiles(b, fds...); err != nil {
-		n = 0
-	}
-	_ = e.m.loop.kernel.Close(fd)
-	e.took("WriteFiles", len(b), n, err)
 }
