@@ -240,3 +240,21 @@ func TestConnReset(t *testing.T) {
 		}
 	})
 }
+
+// TestConnWriteBreaks: "n < len(b) comes with" an error, also where the connection breaks while Write makes room.
+func TestConnWriteBreaks(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, k *Kernel) {
+		l := newLoop(t, Config{Kernel: k, Faults: plan(t, "write*=EPIPE")})
+		ln := serve(t, l, ListenerConfig{Conn: ConnConfig{WriteBufferBytes: 1}}, ConnHandler{
+			OnOpen: func(c *Conn) {
+				if n, err := c.Write(make([]byte, 3)); n != 1 || !errors.Is(err, syscall.EPIPE) {
+					t.Errorf("Write took %d: %v", n, err)
+				}
+				_ = c.Reset()
+			},
+			OnClose: func(*Conn, error) { _ = l.Close() },
+		})
+		newPeer(t, l, ln, 0)
+		run(t, l)
+	})
+}

@@ -81,8 +81,7 @@ func (c *Conn) WriteFiles(b []byte, fds ...int) error {
 	case len(b) == 0 || len(fds) == 0 || len(fds) > sys.MaxFiles:
 		return c.opError("send", fmt.Errorf("%d bytes with %d descriptors: %w", len(b), len(fds), syscall.EINVAL))
 	case c.out.Bytes() > 0 && c.out.Bytes()+len(b) > c.limits.writeBytes || c.out.Items() >= maxItems:
-		c.refused = true
-		c.loop.stats.streams.refused.Add(1)
+		c.refuse()
 		return ErrWouldBlock
 	}
 	copies, err := c.duplicate(fds)
@@ -139,8 +138,7 @@ func (c *Conn) SendFile(f *os.File, offset, n int64, done func(error)) error {
 	case offset < 0 || n < 0 || done == nil || f == nil:
 		return c.opError("send", syscall.EINVAL)
 	case c.out.Items() >= maxItems:
-		c.refused = true
-		c.loop.stats.streams.refused.Add(1)
+		c.refuse()
 		return ErrWouldBlock
 	}
 	file := &stream.File{File: f, Offset: offset, Left: n, Done: done}

@@ -138,7 +138,7 @@ func (c *Conn) syncInterest() {
 		err = c.loop.poller.Modify(c.fd, want, c.token)
 	}
 	if err != nil {
-		c.close(c.opError("poll", err))
+		c.abort(c.opError("poll", err)) // an end would tell the peer that it has all
 		return
 	}
 	c.interest = want

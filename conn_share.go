@@ -99,7 +99,7 @@ func (c *Conn) Export() (fd int, err error) {
 	case c.state != connOpen, c.broken != nil:
 		return -1, ErrClosed
 	case !c.out.Empty():
-		c.refused = true
+		c.oweDrain()
 		return -1, ErrWouldBlock
 	}
 	fd, err = c.loop.kernel.Duplicate(c.fd)

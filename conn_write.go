@@ -21,7 +21,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 	if len(b) >= directBytes && c.startThrough() {
 		c.loop.vector.Bufs = append(c.loop.vector.Bufs, b)
 		if n = c.writeThrough(len(b)); c.brokeOff() {
-			return n, c.whyTaken(n)
+			return n, c.brokeOffError()
 		}
 	}
 	taken, err := c.queue(b[n:])
@@ -51,7 +51,7 @@ func (c *Conn) Writev(bufs [][]byte) (n int, err error) {
 			}
 		}
 		if n = c.writeThrough(size); c.brokeOff() {
-			return n, c.whyTaken(n)
+			return n, c.brokeOffError()
 		}
 	}
 	skip := n
@@ -73,31 +73,34 @@ func (c *Conn) Writev(bufs [][]byte) (n int, err error) {
 // brokeOff tells that a write has ended the connection, or the direction.
 func (c *Conn) brokeOff() bool { return c.state == connClosed || c.broken != nil }
 
-// whyTaken is the error of a Write in which the connection broke: none if some of the bytes had gone, as OnClose tells
-// anyway.
-func (c *Conn) whyTaken(n int) error {
-	if n > 0 {
-		return nil
-	}
-	return c.opError("send", syscall.EPIPE)
-}
+// brokeOffError is what a Write answers in which that came to pass. Of what it had taken, some may have gone.
+func (c *Conn) brokeOffError() error { return c.opError("send", syscall.EPIPE) }
 
 // queue takes what there is room for, and makes room first where the kernel may have some.
 func (c *Conn) queue(b []byte) (n int, err error) {
 	n = c.enqueueSome(b)
 	if n < len(b) && c.mayFlush() {
 		if c.flush(); c.brokeOff() {
-			return n, c.whyTaken(n)
+			return n, c.brokeOffError()
 		}
 		n += c.enqueueSome(b[n:])
 	}
 	if n < len(b) {
-		c.refused = true
-		c.loop.stats.streams.refused.Add(1)
+		c.refuse()
 		return n, ErrWouldBlock
 	}
 	return n, nil
 }
+
+// refuse takes note of a write that there was no room for.
+func (c *Conn) refuse() {
+	c.oweDrain()
+	c.loop.stats.streams.refused.Add(1)
+}
+
+// oweDrain has OnDrain called when there is room. One that is due for an earlier refusal has been overtaken: it would
+// find what is full again.
+func (c *Conn) oweDrain() { c.refused, c.drained = true, false }
 
 func (c *Conn) enqueueSome(b []byte) (n int) {
 	n = min(len(b), max(c.limits.writeBytes-c.out.Bytes(), 0))
@@ -115,7 +118,7 @@ func (c *Conn) Enqueue(b []byte) error {
 	}
 	c.enqueue(b)
 	if c.out.Bytes() > c.limits.writeBytes {
-		c.refused = true
+		c.oweDrain()
 	}
 	return nil
 }

@@ -366,3 +366,29 @@ func stretch(from, n int) []byte {
 	}
 	return b
 }
+
+// TestConnDrainOvertaken: OnDrain comes when there is room, also where a Write had found some, and took all of it, before
+// OnDrain could be called.
+func TestConnDrainOvertaken(t *testing.T) {
+	overSockets(t, func(t *testing.T, k *Kernel, serve func(*testing.T, *Loop, ListenerConfig, ConnHandler) *Listener) {
+		l := newLoop(t, Config{Kernel: k})
+		ln := serve(t, l, ListenerConfig{Conn: ConnConfig{WriteBufferBytes: 1}}, ConnHandler{
+			OnOpen: func(c *Conn) {
+				for _, b := range [][]byte{make([]byte, 3), make([]byte, 8<<20)} {
+					if n, err := c.Write(b); err != ErrWouldBlock {
+						t.Errorf("Write took %d: %v", n, err)
+					}
+				}
+			},
+			OnDrain: func(c *Conn) {
+				if c.Room() == 0 {
+					t.Error("OnDrain without room")
+				}
+				_ = l.Close()
+			},
+		})
+		p := newPeer(t, l, ln, 0)
+		p.readUntilOver(l, func() {})
+		run(t, l)
+	})
+}

@@ -266,6 +266,9 @@ func (ln *Listener) endRest() {
 	l.resting = slices.DeleteFunc(l.resting, func(x *Listener) bool { return x == ln })
 	l.reserveDescriptor()
 	ln.changed()
+	if ln.stopping {
+		l.becameReady(ln.source) // that nobody waits the poller does not tell
+	}
 }
 
 // descriptorFreed has listeners try again that rest for want of one.

@@ -109,6 +109,21 @@ func TestListenerStopFails(t *testing.T) {
 	}
 }
 
+// TestListenerStopAlone: a Stop ends where nobody waits and the accept that would tell fails, of which the poller knows
+// nothing.
+func TestListenerStopAlone(t *testing.T) {
+	for _, faults := range []string{"accept#1=ENOMEM", "accept#1x8=ECONNABORTED", "socket#2*=EMFILE; accept#1=EMFILE"} {
+		t.Run(faults, func(t *testing.T) {
+			onEachKernel(t, func(t *testing.T, k *Kernel) {
+				l := newLoop(t, Config{Kernel: k, Faults: plan(t, faults)})
+				serve(t, l, ListenerConfig{}, ConnHandler{})
+				l.Stop(-1)
+				run(t, l)
+			})
+		})
+	}
+}
+
 // TestListenerStopFull: without a descriptor those who wait are told an end, all of them.
 func TestListenerStopFull(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k *Kernel) {
