@@ -54,10 +54,15 @@ func (c *Conn) Reset() error {
 }
 
 func (c *Conn) abort(why error) {
+	c.resetAtClose()
+	c.close(why)
+}
+
+// resetAtClose has the peer read an error, where an end would say that it has got everything.
+func (c *Conn) resetAtClose() {
 	if c.fd >= 0 && c.family != sys.UnixFamily && !c.shared {
 		_ = c.loop.kernel.SetOption(c.fd, sys.Linger, 0) // at worst the peer reads an end
 	}
-	c.close(why)
 }
 
 // finishClose closes a connection that has written everything.
@@ -124,7 +129,9 @@ func (c *Conn) close(why error) {
 		return
 	}
 	l := c.loop
-	c.endSender()
+	if c.endSender() > 0 || !c.out.Empty() {
+		c.resetAtClose()
+	}
 	c.endDial()
 	came := c.state != connDialling
 	c.state = connClosed

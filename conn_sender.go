@@ -164,12 +164,14 @@ func (c *Conn) moveSender() {
 	}
 }
 
-// endSender has the Sender take no more, and drops what it took.
-func (c *Conn) endSender() {
+// endSender has the Sender take no more, drops what it took, and tells how much that was.
+func (c *Conn) endSender() (lost int) {
 	if c.sender != nil {
 		c.sender.refuse()
-		c.loop.stats.streams.unsentBytes.Add(uint64(c.sender.giveUp()))
+		lost = c.sender.giveUp()
+		c.loop.stats.streams.unsentBytes.Add(uint64(lost))
 	}
+	return lost
 }
 
 // moveAll moves everything at once, whatever room there is.

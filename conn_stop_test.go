@@ -3,6 +3,7 @@ package weir
 import (
 	"bytes"
 	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -132,6 +133,37 @@ func TestConnSmallBuffer(t *testing.T) {
 		run(t, l)
 		if len(p.got) != 64_000 {
 			t.Errorf("%d bytes came", len(p.got))
+		}
+	})
+}
+
+// TestConnCloseLost: a peer that has not got everything does not read an end, whatever closed the connection.
+func TestConnCloseLost(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, k *Kernel) {
+		for _, bySender := range []bool{false, true} {
+			l := newLoop(t, Config{Kernel: k})
+			ln := serve(t, l, ListenerConfig{Conn: ConnConfig{WriteBufferBytes: 16 << 20}}, ConnHandler{
+				OnOpen: func(c *Conn) {
+					b := make([]byte, 16<<20)
+					if !bySender {
+						_, _ = c.Write(b)
+					} else if _, err := c.Sender().Write(b); err != nil {
+						t.Error(err)
+					}
+					_ = l.Close()
+				},
+			})
+			p := newPeer(t, l, ln, 4096)
+			run(t, l)
+			for range 1000 {
+				if p.read(); p.over || p.err != nil {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if !errors.Is(p.err, syscall.ECONNRESET) {
+				t.Errorf("by a Sender %v: the peer has read %d bytes, an end %v, %v", bySender, len(p.got), p.over, p.err)
+			}
 		}
 	})
 }
