@@ -316,7 +316,7 @@ func (e *modelEnd) checkLost() {
 	never := from.opens == 0                             // a dial that was given up
 	told := e.err != nil || e.closing || e.reset || e.m.stopped
 	lost := e.opens > 0 && e.got < from.taken
-	if lost && !e.m.hard && e.err == nil && (e.ended || !told) && !never && !madeUp && !(gone && (e.unix || from.shared)) {
+	if lost && !e.m.hard && (e.ended || !told) && !never && !madeUp && !(gone && (e.unix || from.shared)) {
 		e.m.fail("%s: %d bytes came of %d, and then a clean end", e.name, e.got, from.taken)
 	}
 }
