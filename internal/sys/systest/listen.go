@@ -104,8 +104,17 @@ var listenCases = []assertion{
 		}
 	}},
 	{"listen: TCP and UDP ports are apart", func(r *rig) {
-		udp := r.bound("127.0.0.1:0")
-		l := r.listener(r.local(udp).String(), 1)
+		udp, l := r.bound("127.0.0.1:0"), -1
+		for range 100 { // others on the machine may have a TCP port of that number
+			l = r.tcp(r.local(udp))
+			err := r.Kernel.Bind(l, r.local(udp))
+			if err == nil {
+				break
+			}
+			r.want(err, syscall.EADDRINUSE)
+			udp = r.bound("127.0.0.1:0")
+		}
+		r.must(r.Kernel.Listen(l, 1))
 		r.deliver(r.bound("127.0.0.1:0"), udp, "x")
 		r.becomes(l, 0)
 		r.dial(r.local(l))
