@@ -86,7 +86,7 @@ func TestUDPPathMTU(t *testing.T) {
 		for _, connected := range []bool{false, true} {
 			t.Run(fmt.Sprintf("reports %v, connected %v", reports, connected), func(t *testing.T) {
 				var log strings.Builder
-				l := newLoop(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), NoGSO: true})
+				l := newLoop(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), NoGSO: true, SlowCallback: -1})
 				got := 0
 				peer := mustListen(t, l, addrPort("10.9.0.1:0"), UDPConfig{}, UDPHandler{OnDatagram: func(*UDP, *Datagram) { got++ }})
 				var errs told
