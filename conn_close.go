@@ -144,7 +144,7 @@ func (c *Conn) close(why error) {
 	c.closeDescriptor()
 	c.countClosed(came, why)
 	if c.listener != nil {
-		c.listener.left(c)
+		c.listener.left()
 	}
 	c.closeErr, c.closeDue = why, true
 	c.flushDue, c.drained, c.again = false, false, false

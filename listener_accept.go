@@ -71,7 +71,7 @@ func (ln *Listener) accepted(fd int, peer netip.AddrPort) {
 }
 
 // left takes note of a connection that is closed.
-func (ln *Listener) left(*Conn) {
+func (ln *Listener) left() {
 	ln.open--
 	if ln.maxConns > 0 && ln.open == ln.maxConns-1 {
 		ln.changed()
