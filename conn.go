@@ -20,11 +20,11 @@ type Conn struct {
 	loop     *Loop
 	limits   *connLimits
 	listener *Listener // nil: it was dialled or adopted
-	source   *share.Source
 	token    uint64
 	family   sys.Family
 
 	// Loop only, as all that follows.
+	source     *share.Source
 	handler    *ConnHandler
 	remote     netip.AddrPort
 	fd         int // -1: not there yet, or closed
@@ -34,6 +34,7 @@ type Conn struct {
 	shared     bool          // others may have the socket, too: it is not shut down
 	stopping   bool          // the loop stops: what was received is read, then it closes
 	delivering bool          // while stopping: that is not done yet
+	stopTold   bool          // while stopping: OnStop was called
 	resting    bool          // for want of memory in the kernel it is neither read nor written for a moment
 	left       int           // while stopping: bytes that may have been received when that began
 
@@ -61,6 +62,7 @@ type Conn struct {
 	flushDue  bool
 	filesDone []fileResult
 	drained   bool // OnDrain is due
+	stopDue   bool // OnStop is due
 	closeDue  bool // OnClose has not run yet
 	closeErr  error
 

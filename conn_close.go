@@ -147,7 +147,7 @@ func (c *Conn) close(why error) {
 		c.listener.left()
 	}
 	c.closeErr, c.closeDue = why, true
-	c.flushDue, c.drained, c.again = false, false, false
+	c.flushDue, c.drained, c.stopDue, c.again = false, false, false, false
 	l.turnEnd.add(c)
 }
 
@@ -219,11 +219,32 @@ func (c *Conn) endDelivery() {
 	}
 }
 
-// closeStopped closes a connection that a Stop has nothing left to do for. Who was refused a Write has OnDrain first.
+// closeStopped closes a connection that a Stop has nothing left to do for. Who was refused a Write has OnDrain first, and
+// then, as all have, OnStop.
 func (c *Conn) closeStopped() {
-	if c.stopping && c.loop.delivering == 0 && !c.refused && !c.drained {
-		_ = c.Close()
+	if !c.stopDelivered() {
+		return
 	}
+	if c.handler.OnStop == nil || c.stopTold {
+		_ = c.Close()
+		return
+	}
+	c.stopDue = true
+}
+
+// tellStop calls OnStop, unless something has come between.
+func (c *Conn) tellStop() {
+	if !c.stopDelivered() {
+		return
+	}
+	c.stopTold = true
+	c.handler.OnStop(c)
+	c.changed()
+}
+
+// stopDelivered tells that a Stop has delivered everything, and that this connection owes no OnDrain.
+func (c *Conn) stopDelivered() bool {
+	return c.stopping && c.state == connOpen && c.loop.delivering == 0 && !c.refused && !c.drained
 }
 
 // receivedAtMost is a number of bytes that the kernel cannot hold more of. Those of a unix socket are in the buffer of

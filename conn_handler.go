@@ -25,6 +25,10 @@ type ConnHandler struct {
 	// deadline, begins again. Nil ends the connection, with an error that matches ErrTimeout.
 	OnTimeout func(c *Conn, what Timeout)
 
+	// OnStop is called once, when a Stop of the loop has nothing left to deliver, on any connection, and is about to close
+	// this one: what it writes goes out before, such as the farewell of a protocol.
+	OnStop func(c *Conn)
+
 	// OnClose is the last call: nil after Close, or when both directions had ended, ErrClosed when the loop ended, else
 	// an *OpError with what ended the connection, such as ECONNRESET where the peer did, also where that came to pass
 	// while Close waited. It is the only call where the connection never came about.

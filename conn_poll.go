@@ -107,13 +107,16 @@ func (c *Conn) endTurn() (more bool) {
 		if c.stopping {
 			c.changed()
 		}
+	case c.stopDue:
+		c.stopDue = false
+		c.tellStop()
 	case c.closeDue:
 		c.closeDue = false
 		if c.handler.OnClose != nil {
 			c.handler.OnClose(c, c.closeErr)
 		}
 	}
-	return c.flushDue || len(c.filesDone) > 0 || c.drained || c.closeDue
+	return c.flushDue || len(c.filesDone) > 0 || c.drained || c.stopDue || c.closeDue
 }
 
 // syncInterest tells the poller what changed since it was last told.

@@ -109,7 +109,7 @@ func (c *Conn) enqueueSome(b []byte) (n int) {
 }
 
 // Enqueue is Write without a limit, for layers that cannot take a part back, such as TLS. Who calls it keeps the limit,
-// by Stats or OnDrain: that comes as if Write had been refused when more than the limit was queued.
+// by Room or OnDrain: that comes as if Write had been refused when there is no room left.
 //
 //   - Errors: as Write, without ErrWouldBlock.
 func (c *Conn) Enqueue(b []byte) error {
@@ -117,10 +117,18 @@ func (c *Conn) Enqueue(b []byte) error {
 		return err
 	}
 	c.enqueue(b)
-	if c.out.Bytes() > c.limits.writeBytes {
+	if c.out.Bytes() >= c.limits.writeBytes {
 		c.oweDrain()
 	}
 	return nil
+}
+
+// Flush writes what is queued now, as far as the kernel takes it, half a MiB at most, instead of after the callback: for
+// one that makes a lot, so that it need not wait in memory.
+func (c *Conn) Flush() {
+	if c.mayFlush() && !c.out.Empty() {
+		c.flush()
+	}
 }
 
 // Room is how many bytes Write would take now.

@@ -55,6 +55,7 @@ type Loop struct {
 	watches   map[int]*Watch  // by descriptor; nil before the first
 	gram      []byte          // for a unix datagram; nil before the first
 	gramRead  UnixDatagram
+	locals    map[any]any // of packages above; nil before the first
 
 	// Of streams. Loop only, but for native.
 	native   bool       // the kernel is this machine's, as nobody gave another; set once

@@ -5,7 +5,6 @@ import "github.com/weirnet/weir/internal/share"
 // Task is work of the program's own that the loop runs in steps, under the bound like a socket.
 type Task struct {
 	loop   *Loop
-	lane   share.Lane
 	source *share.Source
 	step   func() (more bool)
 	closed bool
@@ -16,9 +15,15 @@ type Task struct {
 // to do when its credit is used up. A Stop does not wait for tasks.
 // It panics if step is nil.
 func (l *Loop) Work(step func() (more bool)) *Task {
+	return l.NewLane().Work(step)
+}
+
+// Work is Loop.Work, as a source of this lane.
+func (lane *Lane) Work(step func() (more bool)) *Task {
 	mustFunc("Work", step != nil)
+	l := lane.loop
 	t := &Task{loop: l, step: step}
-	t.source = t.lane.NewSource(t)
+	t.source = lane.lane.NewSource(t)
 	l.ring.Made(t.source)
 	l.ring.Ready(t.source)
 	return t

@@ -35,6 +35,9 @@ func (l *Lane) NewSource(owner any) *Source {
 	return s
 }
 
+// Lane is the one that the source belongs to.
+func (s *Source) Lane() *Lane { return s.lane }
+
 // SetExempt takes the source out of the rule, or puts it back: a free source is visited once a round and
 // neither given credit nor charged. Its lane should hold no other.
 func (s *Source) SetExempt(free bool) {
@@ -116,6 +119,13 @@ func (r *Ring) Ready(s *Source) (entered bool) {
 		r.lanes.enter(&s.lane.account)
 	}
 	return true
+}
+
+// Leave is Remove, and tells whether the source had work, as far as is known: one that is being visited may.
+func (r *Ring) Leave(s *Source) (ready bool) {
+	ready = !s.removed && (s == r.source || s == s.lane.held || s.account.in != nil)
+	r.Remove(s)
+	return ready
 }
 
 // Remove takes a source out of the ring for good, also in the middle of its visit.
