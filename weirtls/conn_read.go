@@ -1,0 +1,147 @@
+package weirtls
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+
+	"github.com/weirnet/weir"
+)
+
+// plainBytes is how much is decrypted before it is delivered: as much as one read of the loop brings.
+const plainBytes = 64 << 10
+
+// received is called with what was read of the connection below, or with nothing where Again asked for it.
+func (c *Conn) received(b []byte) {
+	c.stopResumes()
+	switch {
+	case c.phase == phaseClosed:
+		return
+	case c.handshake != nil:
+		c.handshake.received(b)
+		return
+	case len(b) > 0:
+		c.wire.put(b)
+	}
+	c.read()
+	c.wire.keep()
+}
+
+// transportEnded is called when the peer's direction of the connection below is over.
+func (c *Conn) transportEnded() {
+	c.stopResumes()
+	switch {
+	case c.phase == phaseClosed:
+		return
+	case c.handshake != nil:
+		c.handshake.transportEnded()
+		return
+	}
+	c.wire.ended = true
+	c.read()
+}
+
+// stopResumes takes note of a Stop, which resumes what is paused.
+func (c *Conn) stopResumes() {
+	if !c.raw.Paused() {
+		c.paused = false
+	}
+}
+
+// reading tells that bytes may be decrypted.
+func (c *Conn) reading() bool {
+	return !c.paused && !c.ended && (c.phase == phaseOpen || c.phase == phaseClosing)
+}
+
+// read decrypts and delivers until nothing is left, or the share of the visit is used up, and then goes on in the next.
+func (c *Conn) read() {
+	for first := true; c.reading() && (c.failed || c.wire.pending()); first = false {
+		if !first && c.Loop().Expired() {
+			c.goOn()
+			return
+		}
+		n, err := c.decrypt(c.handshakes.plainBuffer())
+		c.failed = err != nil // where the delivery pauses, crypto/tls tells it again
+		if n > 0 {
+			c.deliver(c.handshakes.plain[:n])
+		}
+		if err != nil && c.reading() {
+			c.failed = false
+			c.readFailed(err)
+			return
+		}
+	}
+}
+
+// decrypt fills buf with the plaintext of records, as long as a whole one has room, and tells of an error that ends the
+// reading.
+func (c *Conn) decrypt(buf []byte) (n int, err error) {
+	for records := 1; len(buf)-n >= mostPlain && (c.failed || c.wire.pending()); records++ {
+		m, err := c.tls.Read(buf[n:])
+		n += m
+		switch {
+		case err == errEmpty:
+			return n, nil
+		case err != nil:
+			return n, err
+		case records%lookEvery == 0 && c.Loop().Expired():
+			return n, nil
+		}
+	}
+	return n, nil
+}
+
+// lookEvery is how many records are decrypted before a look at the clock: so many of the smallest take some
+// microseconds.
+const lookEvery = 16
+
+func (c *Conn) deliver(b []byte) {
+	if c.phase == phaseOpen && c.handler.OnData != nil {
+		c.handler.OnData(c, b)
+	}
+}
+
+// readFailed handles what crypto/tls says when it reads no further.
+func (c *Conn) readFailed(err error) {
+	switch {
+	case err == io.EOF && !c.wire.told:
+		c.end()
+	case c.wire.told && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+		if c.phase == phaseClosing {
+			c.finish(nil) // who ends like this has at least seen our end
+			return
+		}
+		c.finish(c.opError("receive", ErrTruncated))
+	default:
+		c.finish(c.opError("receive", plainAlert(err)))
+	}
+}
+
+// end is called when the peer has sent its close_notify.
+func (c *Conn) end() {
+	c.ended = true
+	c.sync()
+	if c.phase == phaseClosing {
+		c.finish(nil)
+		return
+	}
+	if c.handler.OnEnd != nil {
+		c.handler.OnEnd(c)
+	}
+	if c.phase == phaseOpen && (c.handler.OnEnd == nil || c.endSent || !c.halfCloses()) {
+		_ = c.Close()
+	}
+}
+
+// halfCloses tells that one direction can go on without the other (RFC 8446, section 6.1; not so RFC 5246, section
+// 7.2.1).
+func (c *Conn) halfCloses() bool { return c.tls.ConnectionState().Version >= tls.VersionTLS13 }
+
+// timedOut is called when a time limit of the connection below is over.
+func (c *Conn) timedOut(what weir.Timeout) {
+	if c.handler.OnTimeout != nil {
+		c.handler.OnTimeout(c, what)
+		return
+	}
+	c.reset(c.opError(what.String(), weir.ErrTimeout))
+}

@@ -1,0 +1,184 @@
+package weirtls
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// wire is the net.Conn that crypto/tls has: a connection in memory. What the loop reads is put in, and is handed over
+// record by record; what crypto/tls writes is always taken, as it cannot take a write back.
+//
+// Cutting at the borders of records keeps crypto/tls's own buffer small, and empty between them: nothing is hidden
+// there that no event would tell of.
+type wire struct {
+	conn *Conn
+
+	in    []byte // received, and not handed over: in kept, or, during a read of the loop, where that has read to
+	kept  []byte // memory of its own
+	owned bool   // in is in kept
+	ended bool   // the peer's direction of the transport is over: nothing follows in
+	told  bool   // crypto/tls has been told so
+
+	left   int               // of the record that is being handed over
+	head   [headerBytes]byte // the part of the next record's header that has been
+	headed int
+
+	// Of a handshake; nil after it. With Config.Blocking all of the wire is its goroutine's while that runs.
+	await func() bool // returns when there is more in, or false when the handshake is given up
+	hold  *flight     // where writes go that must not touch the loop; nil: they go to it
+}
+
+// flight is what a handshake on a goroutine of its own has written, and who it does so for.
+type flight struct {
+	out           []byte
+	local, remote netip.AddrPort
+}
+
+const (
+	headerBytes = 5              // RFC 8446, section 5.1
+	mostRecord  = 16<<10 + 2<<10 // what follows it at most, in TLS 1.2 (RFC 5246, section 6.2.3)
+	mostPlain   = 16 << 10
+
+	typeChangeCipherSpec = 20
+	typeApplicationData  = 23
+)
+
+// empty is the answer of a Read that has nothing. crypto/tls goes on after it, later, because it is Temporary: an
+// error that wraps this one, or a Timeout alone, would be its last.
+type empty struct{}
+
+func (empty) Error() string   { return "weirtls: nothing has been received" }
+func (empty) Timeout() bool   { return false }
+func (empty) Temporary() bool { return true }
+
+var (
+	errEmpty   error = empty{}
+	errGivenUp       = errors.New("weirtls: the handshake is given up")
+)
+
+// put adds what was received. It is lent until keep.
+func (w *wire) put(b []byte) {
+	if len(w.in) == 0 {
+		w.in, w.owned = b, false
+		return
+	}
+	w.kept = append(w.kept[:copy(w.kept, w.in)], b...)
+	w.in, w.owned = w.kept, true
+}
+
+// keep copies what is lent, and gives back memory that is not needed.
+func (w *wire) keep() {
+	switch {
+	case len(w.in) == 0:
+		w.in, w.kept, w.owned = nil, nil, false
+	case !w.owned:
+		w.kept = append(w.kept[:0], w.in...)
+		w.in, w.owned = w.kept, true
+	}
+}
+
+// pending tells that a Read would not answer errEmpty.
+func (w *wire) pending() bool { return len(w.in) > 0 || w.ended && !w.told }
+
+// whole tells that a record is there to its end, or all that there will ever be. What cannot be a record is whole as
+// soon as that shows.
+func (w *wire) whole() bool {
+	if w.ended || w.left > 0 && len(w.in) > 0 {
+		return true
+	}
+	if len(w.in) < headerBytes {
+		return false
+	}
+	size := int(binary.BigEndian.Uint16(w.in[3:]))
+	record := w.in[0] >= typeChangeCipherSpec && w.in[0] <= typeApplicationData && w.in[1] == 3 && size <= mostRecord
+	return !record || len(w.in) >= headerBytes+size
+}
+
+// Read is crypto/tls's. In a handshake it waits.
+func (w *wire) Read(p []byte) (n int, err error) {
+	for w.await != nil && !w.whole() {
+		if !w.await() {
+			return 0, errGivenUp
+		}
+	}
+	switch {
+	case len(w.in) > 0:
+		return w.take(p), nil
+	case w.ended:
+		w.told = true
+		return 0, io.EOF
+	default:
+		return 0, errEmpty
+	}
+}
+
+// take hands over bytes of one record at most.
+func (w *wire) take(p []byte) (n int) {
+	if w.left == 0 {
+		seen := w.headed + copy(w.head[w.headed:], w.in)
+		if seen < headerBytes { // its length is not known yet
+			n = copy(p, w.in)
+			w.headed += n
+			w.in = w.in[n:]
+			return n
+		}
+		w.left = headerBytes - w.headed + int(binary.BigEndian.Uint16(w.head[3:]))
+		w.headed = 0
+	}
+	n = copy(p, w.in[:min(len(w.in), w.left)])
+	w.left -= n
+	w.in = w.in[n:]
+	return n
+}
+
+// Write takes all of b, or answers that the connection takes nothing more.
+func (w *wire) Write(b []byte) (n int, err error) {
+	if w.hold != nil {
+		w.hold.out = append(w.hold.out, b...)
+		return len(b), nil
+	}
+	if err := w.conn.raw.Enqueue(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Close does nothing: crypto/tls does not decide when the connection is over.
+func (w *wire) Close() error { return nil }
+
+// LocalAddr is for callbacks of Config.TLS, which see the wire as ClientHelloInfo.Conn.
+func (w *wire) LocalAddr() net.Addr {
+	if w.hold != nil {
+		return netAddr(w.hold.local)
+	}
+	return netAddr(w.conn.raw.LocalAddr())
+}
+
+// RemoteAddr is as LocalAddr.
+func (w *wire) RemoteAddr() net.Addr {
+	if w.hold != nil {
+		return netAddr(w.hold.remote)
+	}
+	return netAddr(w.conn.raw.RemoteAddr())
+}
+
+// netAddr is package net's form of an address; that of a unix socket has no name here.
+func netAddr(a netip.AddrPort) net.Addr {
+	if !a.IsValid() {
+		return &net.UnixAddr{Net: "unix"}
+	}
+	return net.TCPAddrFromAddrPort(a)
+}
+
+// SetDeadline and the others do nothing: the loop has its own time limits.
+func (w *wire) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline does nothing: see SetDeadline.
+func (w *wire) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline does nothing: see SetDeadline.
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
