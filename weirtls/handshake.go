@@ -168,12 +168,11 @@ func (h *handshake) recoverPanic() {
 // stepped is called after each step.
 func (h *handshake) stepped() {
 	c := h.conn
+	h.state = stageWaiting
 	switch {
 	case c.phase == phaseClosed: // by a callback
-		h.state = stageWaiting
 		h.giveUp()
 	case !h.finished:
-		h.state = stageWaiting
 		c.handshakes.waiting.push(h)
 		h.goOn()
 	case c.paused:
