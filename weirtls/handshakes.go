@@ -1,6 +1,10 @@
 package weirtls
 
-import "github.com/weirnet/weir"
+import (
+	"slices"
+
+	"github.com/weirnet/weir"
+)
 
 // Handshakes are those of a loop: one lane under its bound, worked off first come first served, where those that were
 // begun go before those that were not. One that waits for its peer waits for nothing else, and holds nobody up.
@@ -78,9 +82,9 @@ func (q *Handshakes) later(c *Conn) {
 
 // step does the next piece of work, and tells whether there is more.
 func (q *Handshakes) step() (more bool) {
-	if n := len(q.late); n > 0 {
-		c := q.late[n-1]
-		q.late = q.late[:n-1]
+	if len(q.late) > 0 {
+		c := q.late[0]
+		q.late = slices.Delete(q.late, 0, 1)
 		c.read()
 		c.wire.keep()
 	} else if h := q.next(); h != nil {
