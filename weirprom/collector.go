@@ -8,12 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirnet/weir"
+	"github.com/weirnet/weir/weirtls"
 )
 
 // Collector is a prometheus.Collector of loops. NewCollector makes one. All of it is for any goroutine.
 type Collector struct {
-	mu    sync.Mutex
-	loops map[string]*weir.Loop // guarded by mu
+	mu         sync.Mutex
+	loops      map[string]*weir.Loop          // guarded by mu
+	handshakes map[string]*weirtls.Handshakes // guarded by mu
 }
 
 // NewCollector makes a collector of loops by their names, which become the label "loop". The map is copied; it
@@ -50,16 +52,24 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 		descs <- h.desc
 	}
 	descs <- sendErrors.desc
+	for _, m := range tlsMetrics {
+		descs <- m.desc
+	}
+	descs <- tlsFailed
 }
 
-// Collect implements prometheus.Collector: it asks each loop for its Stats once.
+// Collect implements prometheus.Collector: it asks each loop, and its handshakes, for their Stats once.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
-	loops := maps.Clone(c.loops)
+	loops, handshakes := maps.Clone(c.loops), maps.Clone(c.handshakes)
 	c.mu.Unlock()
 	for name, l := range loops {
 		s := l.Stats()
 		collect(name, &s, out)
+	}
+	for name, h := range handshakes {
+		s := h.Stats()
+		collectTLS(name, &s, out)
 	}
 }
 

@@ -12,6 +12,7 @@
 //     weir_udp_datagrams_kernel_dropped_total counts those that the receive buffer had no room for; of sent ones,
 //     weir_udp_send_errors_total tells by its label "class" what the kernel answered, in the words of
 //     [weir.SendErrors].
+//   - weir_tls_…: handshakes, and by its label "kind" why they failed, of loops that SetTLS was told of.
 //
 // Names get a prefix, and metrics more labels, by prometheus.WrapRegistererWith and its relatives.
 //

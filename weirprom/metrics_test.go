@@ -29,8 +29,13 @@ func (f fixed) Collect(out chan<- prometheus.Metric) {
 // scrape is what Prometheus would read, without comments.
 func scrape(t *testing.T, s weir.Stats) []string {
 	t.Helper()
+	return scrapeFrom(t, fixed(s))
+}
+
+func scrapeFrom(t *testing.T, c prometheus.Collector) []string {
+	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(fixed(s))
+	reg.MustRegister(c)
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if w.Code != 200 {
