@@ -55,7 +55,7 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, m := range tlsMetrics {
 		descs <- m.desc
 	}
-	descs <- tlsFailed
+	descs <- tlsFailed.desc
 }
 
 // Collect implements prometheus.Collector: it asks each loop, and its handshakes, for their Stats once.

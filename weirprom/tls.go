@@ -46,7 +46,9 @@ var tlsMetrics = []tlsMetric{
 }
 
 // tlsFailed is a counter with a label for each kind of failed handshakes.
-var tlsFailed = describe("tls_handshakes_failed_total", "TLS handshakes that failed, by kind: "+tlsKinds()+".", "kind")
+var tlsFailed = struct{ desc *prometheus.Desc }{
+	describe("tls_handshakes_failed_total", "TLS handshakes that failed, by kind: "+tlsKinds()+".", "kind"),
+}
 
 func tlsKinds() string {
 	var names []string
@@ -62,6 +64,6 @@ func collectTLS(name string, s *weirtls.Stats, out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(s), name)
 	}
 	for k, n := range s.Failed {
-		out <- prometheus.MustNewConstMetric(tlsFailed, prometheus.CounterValue, float64(n), name, weirtls.Kind(k).String())
+		out <- prometheus.MustNewConstMetric(tlsFailed.desc, prometheus.CounterValue, float64(n), name, weirtls.Kind(k).String())
 	}
 }

@@ -19,7 +19,8 @@ type Config struct {
 	HandshakeTimeout time.Duration
 
 	// CloseTimeout is how long Close waits for a peer that takes nothing of what is queued, or, once it has, does not end
-	// its own direction, in TLS or below. Default: 10 s.
+	// its own direction, in TLS or below. Once both have ended in TLS, ConnConfig.CloseTimeout of the connection below
+	// limits what is left to be sent. Default: 10 s.
 	CloseTimeout time.Duration
 
 	// Blocking runs each handshake on a goroutine of its own, so that the callbacks of TLS may block, as one that asks a
@@ -37,7 +38,10 @@ const (
 type Role uint8
 
 const (
+	// AsServer is the side that shows a certificate.
 	AsServer Role = iota + 1
+
+	// AsClient is the side that speaks first.
 	AsClient
 )
 
