@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 )
 
 // TestPerfEcho holds "CPU per 64-byte echo against gnet, one loop each: at most 0.9 of it at 100 and 1,000 connections,
@@ -68,14 +67,5 @@ func last(v []float64) float64 { return v[len(v)-1] }
 func echoCost(t *testing.T, dir string, server *child, conns int) float64 {
 	load := start(t, 1, filepath.Join(dir, "echoload"), "-addr", server.first, "-conns", strconv.Itoa(conns))
 	defer load.stop()
-	time.Sleep(200 * time.Millisecond)
-	cpu, n := server.ask("")[0], load.ask("")[0]
-	time.Sleep(600 * time.Millisecond)
-	cpu, n = server.ask("")[0]-cpu, load.ask("")[0]-n
-	return cpu / n
-}
-
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return v[len(v)/2]
+	return cost(server, load)
 }
