@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
 
 // Serve says "ready" and where the program listens, answers lines until there are no more, and ends the program. An answer is the
-// processor time in nanoseconds, the resident memory in bytes, and the heap in use after a collection where the line
-// is "gc".
-func Serve(addr string) {
+// processor time in nanoseconds, the resident memory in bytes, the heap in use after a collection where the line
+// is "gc", the number of goroutines, and what the program counts itself.
+func Serve(addr string, counts ...func() uint64) {
 	fmt.Println("ready", addr)
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -22,7 +23,11 @@ func Serve(addr string) {
 		if lines.Text() == "gc" {
 			heap = heapBytes()
 		}
-		fmt.Println(processorTime().Nanoseconds(), residentBytes(), heap)
+		answer := []uint64{uint64(processorTime().Nanoseconds()), residentBytes(), heap, uint64(runtime.NumGoroutine())}
+		for _, count := range counts {
+			answer = append(answer, count())
+		}
+		fmt.Println(strings.Trim(fmt.Sprint(answer), "[]"))
 	}
 	os.Exit(0)
 }

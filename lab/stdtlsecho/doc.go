@@ -1,0 +1,2 @@
+// Stdtlsecho is a TLS server of crypto/tls over package net, with a goroutine a connection.
+package main

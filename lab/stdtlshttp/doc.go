@@ -1,0 +1,2 @@
+// Stdtlshttp is net/http's server with TLS, for handshakes.
+package main
