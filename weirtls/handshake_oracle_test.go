@@ -18,6 +18,7 @@ type pairing struct {
 	configs        func(version uint16) (server, client *tls.Config)
 	times          int
 	resumed, fails bool // the last time
+	retried        bool // over TLS 1.3, by a HelloRetryRequest
 }
 
 var pairings = []pairing{
@@ -140,7 +141,7 @@ var pairings = []pairing{
 		return s, c
 	}},
 
-	{name: "another curve", configs: func(v uint16) (s, c *tls.Config) { // HelloRetryRequest over TLS 1.3
+	{name: "another curve", retried: true, configs: func(v uint16) (s, c *tls.Config) {
 		s, c = serverTLS(v), clientTLS(v)
 		s.CurvePreferences, c.CurvePreferences = []tls.CurveID{tls.CurveP384}, []tls.CurveID{tls.X25519, tls.CurveP384}
 		return s, c
@@ -158,7 +159,7 @@ var pairings = []pairing{
 	{name: "another version", fails: true, configs: func(v uint16) (s, c *tls.Config) {
 		return serverTLS(v), clientTLS(tls.VersionTLS12 + tls.VersionTLS13 - v)
 	}},
-	{name: "no suite in common", configs: func(v uint16) (s, c *tls.Config) { // in TLS 1.3 they are not chosen
+	{name: "another suite", configs: func(v uint16) (s, c *tls.Config) { // in TLS 1.3 they are not chosen
 		s, c = serverTLS(v), clientTLS(v)
 		s.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}
 		c.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
@@ -190,9 +191,7 @@ func TestHandshakeOracle(t *testing.T) {
 			for _, c := range cuts {
 				t.Run(fmt.Sprintf("%v %s %s", role, versionName(version), c.name), func(t *testing.T) {
 					onEachKernel(t, weir.Config{}, func(t *testing.T, p *place) {
-						if p.joins(c.name) {
-							t.Skip("a machine joins the bytes anyway")
-						}
+						p.skipCut(t, c.name)
 						for _, pair := range pairings {
 							if version == 0 && pair.name == "another version" {
 								continue
@@ -204,6 +203,20 @@ func TestHandshakeOracle(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestBlockingOracle is TestHandshakeOracle for handshakes on goroutines of their own.
+func TestBlockingOracle(t *testing.T) {
+	for _, role := range []Role{AsServer, AsClient} {
+		t.Run(role.String(), func(t *testing.T) {
+			onEachKernel(t, weir.Config{}, func(t *testing.T, p *place) {
+				p.blocking = true
+				for _, pair := range pairings {
+					p.meetings(pair, role, 0, cuts[0].how).same(t, pair, role, p.meetings(pair, 0, 0, cuts[0].how), true)
+				}
+			})
+		})
 	}
 }
 
@@ -235,7 +248,8 @@ func (m meetings) same(t *testing.T, pair pairing, weirs Role, want meetings, ex
 		}
 	}
 	oracle := want[AsServer][len(want[AsServer])-1]
-	if oracle.state.DidResume != pair.resumed || (oracle.err != nil) != pair.fails {
+	st := oracle.state
+	if st.DidResume != pair.resumed || (oracle.err != nil) != pair.fails || st.HelloRetryRequest != (pair.retried && st.Version == tls.VersionTLS13) {
 		t.Errorf("%s: the oracle itself tells %s", pair.name, oracle.summary())
 	}
 	for _, mine := range m[weirs] {
@@ -288,6 +302,20 @@ func matches(err, target error) bool {
 		_, ok := errors.AsType[tls.AlertError](err)
 		return ok
 	}
+}
+
+// TestKeyExchange has both ends agree on X25519MLKEM768 where nothing is said.
+func TestKeyExchange(t *testing.T) {
+	onEachKernel(t, weir.Config{}, func(t *testing.T, p *place) {
+		for _, role := range []Role{AsServer, AsClient} {
+			server, client := p.converse(role, serverTLS(0), clientTLS(0), weir.ConnConfig{}, program{}, program{half: true}, whole, whole)
+			for _, s := range []*story{server, client} {
+				if s.state.CurveID != tls.X25519MLKEM768 || s.state.Version != tls.VersionTLS13 {
+					t.Errorf("as %v: %s", role, s.summary())
+				}
+			}
+		}
+	})
 }
 
 // TestKeyLog has both ends of a connection log the same secrets.

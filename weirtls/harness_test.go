@@ -24,6 +24,8 @@ type place struct {
 	t     *testing.T
 	loop  *weir.Loop // of weirtls
 	peers *weir.Loop // of the peers, in memory
+
+	blocking bool // what weirtls is told
 }
 
 // onEachKernel runs a test in memory, in a bubble, and on the real kernel. Kernel is set in cfg.
@@ -139,6 +141,7 @@ func (p *place) keep(c *net.TCPConn) peer {
 // serve has weirtls listen.
 func (p *place) serve(cfg Config, conn weir.ConnConfig, h Handler) (at netip.AddrPort) {
 	p.t.Helper()
+	cfg.Blocking = cfg.Blocking || p.blocking
 	do(p.t, p.loop, func() {
 		ln, err := Listen(p.loop, loopback, cfg, weir.ListenerConfig{Conn: conn}, ListenerHandler{Conn: h})
 		if err != nil {
@@ -156,6 +159,7 @@ func (p *place) serve(cfg Config, conn weir.ConnConfig, h Handler) (at netip.Add
 // call has weirtls dial.
 func (p *place) call(to netip.AddrPort, cfg Config, conn weir.ConnConfig, h Handler) {
 	p.t.Helper()
+	cfg.Blocking = cfg.Blocking || p.blocking
 	do(p.t, p.loop, func() {
 		if _, err := Dial(p.loop, "tcp", to.String(), cfg, conn, h); err != nil {
 			p.t.Error(err)

@@ -21,18 +21,19 @@ const (
 
 // pki is what a run's certificates come from. It is made once; all of it is read only.
 type pki struct {
-	roots    *x509.CertPool  // the authority
-	server   tls.Certificate // of serverName, 127.0.0.1 and ::1
-	other    tls.Certificate // of otherName
-	client   tls.Certificate
-	chain    tls.Certificate // a client's, with a chain that takes several records
-	stranger tls.Certificate // a client's of another authority
+	roots     *x509.CertPool // the authority
+	authority *x509.Certificate
+	server    tls.Certificate // of serverName, 127.0.0.1 and ::1
+	other     tls.Certificate // of otherName
+	client    tls.Certificate
+	chain     tls.Certificate // a client's, with a chain that takes several records
+	stranger  tls.Certificate // a client's of another authority
 }
 
 var certificates = sync.OnceValue(func() *pki {
 	ca, stranger := newAuthority("weir test"), newAuthority("stranger")
 	p := &pki{
-		roots:    x509.NewCertPool(),
+		roots: x509.NewCertPool(), authority: ca.cert,
 		server:   ca.issue("server", x509.ExtKeyUsageServerAuth, 0, serverName),
 		other:    ca.issue("other", x509.ExtKeyUsageServerAuth, 0, otherName),
 		client:   ca.issue("client", x509.ExtKeyUsageClientAuth, 0),

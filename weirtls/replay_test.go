@@ -17,7 +17,7 @@ import (
 // TestReplay has weirtls and the standard library, which is the oracle, be sent the very same bytes: a peer's part of a
 // connection, as it was recorded, however it is cut, and with all kinds of damage. As their random numbers are the same,
 // too, they understand the same, tell the same story and answer the same bytes.
-func TestReplay(t *testing.T) { replays(t, 60) }
+func TestReplay(t *testing.T) { replays(t, 25) }
 
 func replays(t *testing.T, damages int) {
 	certificates()

@@ -2,6 +2,7 @@ package weirtls
 
 import (
 	"math/rand/v2"
+	"testing"
 	"time"
 )
 
@@ -73,3 +74,14 @@ var cuts = []struct {
 
 // joins tells that the place would join such pieces again, and it takes long.
 func (p *place) joins(cuts string) bool { return p.peers == nil && cuts == "byte by byte" }
+
+// skipCut leaves what is said already by others to a soak.
+func (p *place) skipCut(t *testing.T, cuts string) {
+	t.Helper()
+	switch {
+	case p.joins(cuts):
+		t.Skip("a machine joins the bytes anyway")
+	case !longOracles && cuts == "at random":
+		t.Skip("make soak has it")
+	}
+}
