@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -27,14 +28,18 @@ func replays(t *testing.T, damages int) {
 				inMemory(t, weir.Config{}, func(t *testing.T, p *place) {
 					rec := &recording{place: p, t: t, role: role, version: version}
 					rec.record()
-					rec.compare("as it was", rec.flights, whole)
-					rec.compare("at random", rec.flights, atRandom(1))
-					rec.compare("byte by byte", rec.flights, byteByByte())
+					rec.compare("as it was", rec.flights, asItIs)
+					for _, c := range cuts {
+						rec.compare(c.name, rec.flights, by(c.how(1)))
+					}
+					for n := range headerBytes + 2 {
+						rec.compare(fmt.Sprintf("%d bytes into each record", n), rec.flights, into(n))
+					}
 					seed := rand.Uint64()
 					r := rand.New(rand.NewPCG(seed, 0))
 					for range damages {
 						what, flights := damage(r, rec.flights)
-						rec.compare(fmt.Sprintf("seed %d, %s", seed, what), flights, whole)
+						rec.compare(fmt.Sprintf("seed %d, %s", seed, what), flights, asItIs)
 					}
 				})
 			})
@@ -54,18 +59,18 @@ type recording struct {
 }
 
 // begin has a side wait for the first flight.
-func (r *recording) begin(weirs bool) (other *bridge, end func() *story) {
+func (r *recording) begin(weirs bool, heard *atomic.Int64) (other *bridge, end func() *story) {
 	cfg := roleTLS(r.role, r.version)
 	cfg.SessionTicketsDisabled = true
 	cryptotest.SetGlobalRandom(r.t, 0)
-	c, end := r.side(weirs, r.role, cfg, weir.ConnConfig{}, program{first: welcome})
+	c, end := r.side(weirs, r.role, cfg, weir.ConnConfig{}, program{first: welcome, heard: heard})
 	synctest.Wait()
 	return c.(*bridge), end
 }
 
 // record has a connection of the standard library on both sides.
 func (r *recording) record() {
-	side, end := r.begin(false)
+	side, end := r.begin(false, nil)
 	peer := &flightConn{in: make(chan []byte, 1)}
 	over := make(chan *story, 1)
 	script := program{writes: [][]byte{[]byte("hello"), make([]byte, 40_000), {1}}, half: true}
@@ -88,37 +93,90 @@ func (r *recording) record() {
 	}
 }
 
-// replay sends flights to a side, ends the direction, and returns what the side answered.
-func (r *recording) replay(weirs bool, flights [][]byte, how cut) (*story, []byte) {
-	side, end := r.begin(weirs)
+// replayed is what came of it.
+type replayed struct {
+	*story
+	sent  []byte
+	trace []int64 // the bytes delivered by when each piece had come
+}
+
+// replay sends flights to a side, each in pieces, and ends the direction.
+func (r *recording) replay(weirs bool, flights [][][]byte) (re replayed) {
+	var heard atomic.Int64
+	side, end := r.begin(weirs, &heard)
 	for i, f := range flights {
 		cryptotest.SetGlobalRandom(r.t, uint64(i+1))
-		for len(f) > 0 {
-			size, _ := how(len(f))
-			_, _ = side.Write(f[:size])
-			f = f[size:]
+		for _, piece := range f {
+			_, _ = side.Write(piece)
 			synctest.Wait()
+			re.trace = append(re.trace, heard.Load())
 		}
 	}
 	_ = side.CloseWrite()
 	synctest.Wait()
-	sent := side.take()
+	re.sent = side.take()
 	_ = side.Close()
-	return end(), sent
+	re.story = end()
+	return re
 }
 
-func (r *recording) compare(name string, flights [][]byte, how cut) {
+func (r *recording) compare(name string, flights [][]byte, pieces func([]byte) [][]byte) {
 	r.t.Helper()
-	want, wantSent := r.replay(false, flights, how)
-	got, sent := r.replay(true, flights, how)
-	sameStory(r.t, name, got, want)
-	if !bytes.Equal(sent, wantSent) {
-		n := 0
-		for n < min(len(sent), len(wantSent)) && sent[n] == wantSent[n] {
-			n++
-		}
+	var cut [][][]byte
+	for _, f := range flights {
+		cut = append(cut, pieces(f))
+	}
+	want, got := r.replay(false, cut), r.replay(true, cut)
+	sameStory(r.t, name, got.story, want.story)
+	if n := firstDifference(got.sent, want.sent); n >= 0 {
 		r.t.Errorf("%s: %d bytes come back, from the oracle %d; they are the same until %d; the end was %s",
-			name, len(sent), len(wantSent), n, want.summary())
+			name, len(got.sent), len(want.sent), n, want.summary())
+	}
+	for i, n := range want.trace { // which keeps data back when a piece of an alert is behind it
+		if got.trace[i] < n {
+			r.t.Errorf("%s: piece %d of %d has %d bytes delivered, with the oracle %d", name, i, len(want.trace), got.trace[i], n)
+			break
+		}
+	}
+}
+
+// firstDifference is negative where there is none.
+func firstDifference(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	if len(a) != len(b) {
+		return min(len(a), len(b))
+	}
+	return -1
+}
+
+func asItIs(f []byte) [][]byte { return [][]byte{f} }
+
+func by(how cut) func([]byte) [][]byte {
+	return func(f []byte) (pieces [][]byte) {
+		for len(f) > 0 {
+			size, _ := how(len(f))
+			pieces = append(pieces, f[:size])
+			f = f[size:]
+		}
+		return pieces
+	}
+}
+
+// into has each piece end so many bytes behind the beginning of a record, the last of a flight excepted.
+func into(n int) func([]byte) [][]byte {
+	return func(f []byte) (pieces [][]byte) {
+		from := 0
+		for _, at := range bounds(f) {
+			if to := min(at+n, len(f)); to > from {
+				pieces = append(pieces, f[from:to])
+				from = to
+			}
+		}
+		return append(pieces, f[from:])
 	}
 }
 

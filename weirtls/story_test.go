@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/weirnet/weir"
 )
@@ -17,6 +18,14 @@ type program struct {
 	half    bool // it ends its direction when all is written
 	echo    bool // it writes back what comes
 	closeAt int  // it closes the connection when so many bytes have come; 0: when the peer has ended
+
+	heard *atomic.Int64 // nil, or how many bytes have come
+}
+
+func (p *program) hear(n int) {
+	if p.heard != nil {
+		p.heard.Add(int64(n))
+	}
 }
 
 // story is what a side has lived through.
@@ -116,6 +125,7 @@ func (s *story) readStd(c *tls.Conn, p program) {
 	for p.closeAt == 0 || len(s.data) < p.closeAt {
 		n, err := c.Read(b)
 		s.data = append(s.data, b[:n]...)
+		p.hear(n)
 		if p.echo && n > 0 {
 			if _, err := c.Write(b[:n]); err != nil {
 				s.err = err
@@ -186,6 +196,7 @@ func (a *actor) onData(c *Conn, b []byte) {
 		a.wrong = fmt.Errorf("OnData of %d bytes, handshake %v, ended %v, closed %d times", len(b), a.shook, a.ended, a.closes)
 	}
 	a.data = append(a.data, b...)
+	a.hear(len(b))
 	if a.echo {
 		a.pending = append(a.pending, append([]byte(nil), b...))
 		a.write(c)
