@@ -232,19 +232,23 @@ func (c *Conn) closeStopped() {
 	c.stopDue = true
 }
 
-// tellStop calls OnStop, unless something has come between.
+// tellStop calls OnStop, unless something has come between. What the Sender took goes out before what that writes, and
+// what others write after it is refused.
 func (c *Conn) tellStop() {
 	if !c.stopDelivered() {
 		return
 	}
 	c.stopTold = true
+	c.moveSender()
 	c.handler.OnStop(c)
-	c.changed()
+	c.closeStopped()
 }
 
-// stopDelivered tells that a Stop has delivered everything, and that this connection owes no OnDrain.
+// stopDelivered tells that a Stop has delivered everything, and that this connection is owed no OnDrain. Who was told
+// does not wait again, for a connection that a listener has accepted since.
 func (c *Conn) stopDelivered() bool {
-	return c.stopping && c.state == connOpen && c.loop.delivering == 0 && !c.refused && !c.drained
+	delivered := c.stopTold || c.stopping && c.loop.delivering == 0
+	return delivered && c.state == connOpen && !c.refused && !c.drained
 }
 
 // receivedAtMost is a number of bytes that the kernel cannot hold more of. Those of a unix socket are in the buffer of

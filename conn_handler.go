@@ -14,7 +14,8 @@ type ConnHandler struct {
 	// when it returns. Nil closes all.
 	OnFiles func(c *Conn, f *Files)
 
-	// OnDrain is called when, after a Write answered ErrWouldBlock, half of the write buffer or less waits.
+	// OnDrain is called when, after a Write answered ErrWouldBlock or an Enqueue left no room, half of the write buffer or
+	// less waits.
 	OnDrain func(c *Conn)
 
 	// OnEnd is called when the peer has ended its direction: no bytes follow. Writing goes on, until CloseWrite or
@@ -25,8 +26,10 @@ type ConnHandler struct {
 	// deadline, begins again. Nil ends the connection, with an error that matches ErrTimeout.
 	OnTimeout func(c *Conn, what Timeout)
 
-	// OnStop is called once, when a Stop of the loop has nothing left to deliver, on any connection, and is about to close
-	// this one: what it writes goes out before, such as the farewell of a protocol.
+	// OnStop is called once, when a Stop of the loop has nothing left to deliver, on any connection that is open, and is
+	// about to close this one: what it writes goes out before, such as the farewell of a protocol, behind all that was
+	// written before, by the Sender, too. Where a Write in it is refused, OnDrain comes first. It is not called where a
+	// connection ends in another way, as by Close, by its peer, or because the grace is over.
 	OnStop func(c *Conn)
 
 	// OnClose is the last call: nil after Close, or when both directions had ended, ErrClosed when the loop ended, else

@@ -81,8 +81,8 @@ func (e *ending) begin() (first, closed bool) {
 // Stop ends the loop gracefully; any goroutine. It does not wait. Each source is closed, with a nil error, as
 // soon as what the kernel had queued for it at that moment is delivered and what it has queued itself is
 // sent; a listener when all who wait in its backlog are accepted, and they, too, are served so. One that is paused is
-// resumed for that. Connections are closed when all of them have delivered, as one may write on another, and one whose
-// Write was refused has OnDrain first. Then the functions that were posted until then are run.
+// resumed for that. Connections are closed when all of them have delivered, as one may write on another; one whose
+// Write was refused has OnDrain first, and each has OnStop. Then the functions that were posted until then are run.
 //
 // Timers go on meanwhile, and Send and Write work on sources that are not closed yet; what opens a source answers
 // ErrClosed. Timers, tasks and next-turn functions are not waited for. A connection that is still dialled is given up.
