@@ -41,6 +41,29 @@ func (m *model) remove(t *rapid.T) {
 	}
 }
 
+// move has a source leave, and another stand for it in some lane.
+func (m *model) move(t *rapid.T, to *Lane) {
+	s := m.draw(t)
+	if s.account.exempt {
+		t.Skip("it has a lane of its own")
+	}
+	want := m.ready[s] && !m.removed[s]
+	if got := m.ring.Leave(s); got != want {
+		t.Fatalf("Leave tells of work: %v, want %v", got, want)
+	}
+	m.removed[s] = true
+	if s != m.visited {
+		delete(m.ready, s)
+	}
+	moved := to.NewSource(s.Owner)
+	m.ring.Made(moved)
+	m.sources = append(m.sources, moved)
+	if want {
+		m.ring.Ready(moved)
+		m.ready[moved] = true
+	}
+}
+
 func (m *model) next(t *rapid.T) {
 	if m.visited != nil {
 		t.Skip("a visit is in progress")
@@ -118,6 +141,9 @@ func TestModel(t *testing.T) {
 					t.Skip()
 				}
 				m.remove(t)
+			},
+			"move": func(t *rapid.T) {
+				m.move(t, &lanes[rapid.IntRange(0, 2).Draw(t, "to")])
 			},
 			"next":       m.next,
 			"next too":   m.next,
