@@ -120,6 +120,9 @@ func (e *modelEnd) setHandler() {
 	if e.m.pick(3) == 0 {
 		h.OnTimeout = nil
 	}
+	if e.m.pick(3) == 0 {
+		h.OnStop = nil
+	}
 	e.conn.SetHandler(h)
 }
 
@@ -150,6 +153,17 @@ func (e *modelEnd) export() {
 		e.shared = true
 		_ = e.m.loop.kernel.Close(fd)
 	}
+}
+
+func (e *modelEnd) flush() {
+	e.m.note("%s Flush", e.name)
+	e.conn.Flush()
+}
+
+func (e *modelEnd) setLane() {
+	i := e.m.pick(len(e.m.lanes))
+	e.m.note("%s SetLane %d", e.name, i)
+	e.conn.SetLane(e.m.lanes[i])
 }
 
 func (e *modelEnd) seldomStop() {
@@ -237,6 +251,12 @@ func (e *modelEnd) handler() ConnHandler {
 				e.close()
 			}
 		},
+		OnStop: func(*Conn) {
+			if e.stops++; e.stops > 1 || !e.m.stopped || e.refused && e.conn.refused {
+				e.m.fail("%s: OnStop, time %d, stopped %v, refused %v", e.name, e.stops, e.m.stopped, e.refused)
+			}
+			e.callback("OnStop", true, 3)
+		},
 		OnTimeout: func(_ *Conn, what Timeout) { e.callback("OnTimeout "+what.String(), true, 2) },
 		OnClose: func(_ *Conn, err error) {
 			e.err = err
@@ -258,6 +278,8 @@ func (e *modelEnd) onData(c *Conn, b []byte) {
 		m.fail("%s: OnData while paused", e.name)
 	case e.ended:
 		m.fail("%s: OnData after OnEnd", e.name)
+	case e.stops > 0:
+		m.fail("%s: OnData after OnStop", e.name)
 	case len(b) == 0 && !e.again:
 		m.fail("%s: OnData without bytes", e.name)
 	}

@@ -96,6 +96,7 @@ type connModel struct {
 	noise   []byte
 	pairs   [][2]*modelEnd
 	lns     []*Listener
+	lanes   []*Lane
 	log     []string
 	left    int  // things that may still be done
 	inside  int  // callbacks that run
@@ -119,7 +120,7 @@ type modelEnd struct {
 	got      int
 	again    bool
 
-	opens, closes            int
+	opens, stops, closes     int
 	ended                    bool
 	closing, reset, endWrite bool
 	refused, shared          bool
@@ -151,6 +152,7 @@ func (m *connModel) run(k *Kernel, path string) {
 	}
 	l.native = true
 	m.loop, m.noise, m.left = l, modelBytes(), 80
+	m.lanes = []*Lane{nil, l.NewLane(), l.NewLane()}
 	for i := range 1 + m.pick(3) {
 		m.pair(i, path)
 	}
@@ -309,7 +311,7 @@ func modelActs() []func(e *modelEnd) {
 		(*modelEnd).pause, (*modelEnd).pause, (*modelEnd).resume, (*modelEnd).resume, (*modelEnd).resume,
 		(*modelEnd).close, (*modelEnd).doReset, (*modelEnd).closeWrite, (*modelEnd).setTimeout, (*modelEnd).setHandler,
 		(*modelEnd).actLater, (*modelEnd).actLater, (*modelEnd).actLater, (*modelEnd).actNext, (*modelEnd).export,
-		(*modelEnd).seldomStop,
+		(*modelEnd).flush, (*modelEnd).setLane, (*modelEnd).setLane, (*modelEnd).seldomStop,
 	}
 }
 

@@ -123,8 +123,8 @@ func (c *Conn) Enqueue(b []byte) error {
 	return nil
 }
 
-// Flush writes what is queued now, as far as the kernel takes it, half a MiB at most, instead of after the callback: for
-// one that makes a lot, so that it need not wait in memory.
+// Flush writes what is queued now, as far as the kernel takes it, until half a MiB has gone, instead of after the
+// callback: for one that makes a lot, so that it need not wait in memory. What comes of it is told after the callback.
 func (c *Conn) Flush() {
 	if c.mayFlush() && !c.out.Empty() {
 		c.flush()

@@ -18,7 +18,7 @@
 // A turn of the loop has four phases: timers that were due when it began; one look at the poller, which
 // waits when nothing is left to do; visits to the ready sources, each for its share, until all had one or
 // a timer falls due; and the end of the turn: what is queued goes out, and callbacks that were put
-// off (OnDrain, OnError, OnClose) run.
+// off (OnDrain, OnStop, OnError, OnClose) run.
 //
 // # The end
 //
@@ -49,11 +49,12 @@
 //	c.CloseWrite()             ends this one; when both have ended the connection closes
 //	c.Close()                  when what is queued has gone out, with a deadline
 //	c.Reset()                  now; the peer reads an error
+//	OnStop                     a Stop is about to close it: a farewell still goes out
 //	OnClose(c, err)            the last call; err says why, nil when it was asked for
 //
 // A listener and its connections are one source under the bound, in which they have equal parts; connections that were
-// dialled or adopted are another. [Group] runs a loop on each processor. [Loop.Watch] is for descriptors of the
-// program's own.
+// dialled or adopted are another; [Conn.SetLane] moves one to a [Lane] of the program's. [Group] runs a loop on each
+// processor. [Loop.Watch] is for descriptors of the program's own.
 //
 // # UDP
 //

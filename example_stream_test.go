@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -221,4 +223,47 @@ func ExampleConn_SendFile() {
 	}
 	fmt.Printf("%s\n", got)
 	// Output: here is the file
+}
+
+// A server in which uploads, however many, weigh as much together as all its other connections: who asks for one is moved
+// to a lane of their own. And a Stop does not cut anybody off without a word.
+func ExampleConn_SetLane() {
+	loop, err := weir.New(weir.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	uploads := loop.NewLane()
+	server, err := loop.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), weir.ListenerConfig{}, weir.ListenerHandler{
+		Conn: weir.ConnHandler{
+			OnData: func(c *weir.Conn, b []byte) {
+				if bytes.HasPrefix(b, []byte("upload")) {
+					c.SetLane(uploads)
+				}
+				_, _ = c.Write([]byte("go on\n"))
+				loop.Stop(-1)
+			},
+			OnStop: func(c *weir.Conn) { _, _ = c.Write([]byte("the server stops\n")) },
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	answer := make(chan []byte)
+	go func() {
+		client, err := net.Dial("tcp", server.Addr().String())
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer client.Close()
+		_, _ = client.Write([]byte("upload"))
+		b, _ := io.ReadAll(client)
+		answer <- b
+	}()
+	if err := loop.Run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s", <-answer)
+	// Output:
+	// go on
+	// the server stops
 }

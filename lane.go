@@ -14,8 +14,8 @@ type Lane struct {
 func (l *Loop) NewLane() *Lane { return &Lane{loop: l} }
 
 // SetLane moves the connection to another lane of its loop; nil is the one that it began with, its listener's or that of
-// connections without a listener. It begins there without credit and without debt. One whose bound is not Share keeps
-// the lane of its own.
+// connections without a listener. It begins there without credit and without debt; the rest of a visit that it is in the
+// middle of is still the old lane's to pay. One whose bound is not Share keeps the lane of its own.
 // It panics if the lane is another loop's.
 func (c *Conn) SetLane(lane *Lane) {
 	l := c.loop
