@@ -207,6 +207,27 @@ func TestLanesOfAListener(t *testing.T) {
 	})
 }
 
+// TestSetLaneAtEachVisit: a connection that moves on and on, to lanes that are new, does not have all visits of a round.
+func TestSetLaneAtEachVisit(t *testing.T) {
+	const cost = 50 * time.Microsecond
+	inBubble(t, func(t *testing.T, net *memsys.Net) {
+		l := loopIn(t, net, Config{})
+		w := openCrowd(t, l, 1, 1, cost, nil)
+		w.each = func(c *Conn) { c.SetLane(l.NewLane()) }
+		l.AfterFunc(time.Second, func() {
+			w.begin()
+			e := openEndless(t, l, Share(), cost)
+			l.AfterFunc(time.Second, func() {
+				if d := w.time[0] - e.time; d.Abs() > 4*(minShare+cost) {
+					t.Errorf("it had %v, a socket %v", w.time[0], e.time)
+				}
+				_ = l.Close()
+			})
+		})
+		run(t, l)
+	})
+}
+
 // TestSetLane moves a connection wherever it can be, from and to lanes of all kinds: it reads all that was sent, in order,
 // and the end.
 func TestSetLane(t *testing.T) {
@@ -360,13 +381,13 @@ func TestSetLaneWaits(t *testing.T) {
 		ln := serve(t, l, ListenerConfig{}, ConnHandler{OnOpen: func(c *Conn) {
 			l.AfterFunc(time.Millisecond, func() {
 				c.Again()
-				time.Sleep(3 * time.Millisecond)
-				c.SetLane(l.NewLane())
+				time.Sleep(time.Millisecond)
 			})
+			l.AfterFunc(time.Millisecond, func() { c.SetLane(l.NewLane()) }) // in the same turn
 		}})
 		knock(t, l.kernel, ln.Addr())
 		run(t, l)
-		if s := l.Stats(); s.VisitWait.Sum() != 3*time.Millisecond {
+		if s := l.Stats(); s.VisitWait.Sum() != time.Millisecond {
 			t.Errorf("sources have waited %v", s.VisitWait.Sum())
 		}
 	})
