@@ -204,7 +204,9 @@ func TestUDPReportEcho(t *testing.T) {
 		u := mustListen(t, l, loopback4, UDPConfig{Reports: true}, UDPHandler{OnError: func(u *UDP, err error) {
 			reports++
 			handle()
-			mustSend(t, u, "again", dead)
+			if fired < 5 { // else the loop is closed, and tells of what it had before
+				mustSend(t, u, "again", dead)
+			}
 		}})
 		mustSend(t, u, "x", dead)
 		l.Every(20*time.Millisecond, func() {
