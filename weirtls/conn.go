@@ -30,6 +30,7 @@ type Conn struct {
 	endWanted bool // CloseWrite was called before the handshake was done
 	endSent   bool // the own close_notify is sent
 	refused   bool // a Write was: OnDrain is owed
+	stopping  bool // OnStop was called
 	limit     *closeLimit
 	reason    error // for OnClose; nil: what the connection below tells
 }

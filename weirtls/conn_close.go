@@ -81,10 +81,17 @@ func (c *Conn) over(why error) {
 
 // stop is called when a Stop of the loop is about to close the connection below.
 func (c *Conn) stop() {
+	c.stopping = true
 	if c.phase == phaseOpen && c.handler.OnStop != nil {
 		c.handler.OnStop(c)
 	}
-	if c.phase == phaseOpen {
+	c.sayFarewell()
+}
+
+// sayFarewell sends the close_notify of a Stop, behind what OnStop wrote: where some of that was refused, OnDrain is
+// waited for.
+func (c *Conn) sayFarewell() {
+	if c.phase == phaseOpen && !c.refused && !c.endSent {
 		c.endSent = true
 		_ = c.tls.CloseWrite()
 	}

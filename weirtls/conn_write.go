@@ -56,11 +56,15 @@ func (c *Conn) room() bool {
 
 // drained is called when half of the write buffer or less waits.
 func (c *Conn) drained() {
-	if c.refused && c.phase == phaseOpen {
-		c.refused = false
-		if c.handler.OnDrain != nil {
-			c.handler.OnDrain(c)
-		}
+	if !c.refused || c.phase != phaseOpen {
+		return
+	}
+	c.refused = false
+	if c.handler.OnDrain != nil {
+		c.handler.OnDrain(c)
+	}
+	if c.stopping {
+		c.sayFarewell()
 	}
 }
 
