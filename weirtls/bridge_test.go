@@ -87,7 +87,6 @@ func (b *bridge) Write(p []byte) (int, error) {
 
 func (b *bridge) CloseWrite() error { return b.post((*weir.Conn).CloseWrite) }
 func (b *bridge) Close() error      { return b.post((*weir.Conn).Close) }
-func (b *bridge) reset() error      { return b.post((*weir.Conn).Reset) }
 
 func (b *bridge) post(f func(*weir.Conn) error) error {
 	return b.raw.Loop().Post(func() { _ = f(b.raw) })

@@ -73,7 +73,7 @@ func (r *recording) record() {
 	side, end := r.begin(false, nil)
 	peer := &flightConn{in: make(chan []byte, 1)}
 	over := make(chan *story, 1)
-	script := program{writes: [][]byte{[]byte("hello"), make([]byte, 40_000), {1}}, half: true}
+	script := program{writes: [][]byte{[]byte("hello"), make([]byte, 20_000), {1}}, half: true}
 	go func() {
 		s := runStd(stdConn(opposite(r.role), peer, roleTLS(opposite(r.role), r.version)), script)
 		over <- s
@@ -88,7 +88,7 @@ func (r *recording) record() {
 		peer.out = nil
 	}
 	s, at := <-over, end()
-	if !bytes.Equal(s.data, welcome) || len(at.data) != 5+40_000+1 || s.err != nil || at.err != nil {
+	if !bytes.Equal(s.data, welcome) || len(at.data) != 5+20_000+1 || s.err != nil || at.err != nil {
 		r.t.Fatalf("the recording itself: %s; %s", s.summary(), at.summary())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirnet/weir"
 )
@@ -17,6 +18,7 @@ type program struct {
 	writes  [][]byte
 	half    bool // it ends its direction when all is written
 	echo    bool // it writes back what comes
+	halting bool // of weirtls: it pauses for a millisecond whenever something comes
 	closeAt int  // it closes the connection when so many bytes have come; 0: when the peer has ended
 
 	heard *atomic.Int64 // nil, or how many bytes have come
@@ -192,11 +194,15 @@ func (a *actor) handler() Handler {
 }
 
 func (a *actor) onData(c *Conn, b []byte) {
-	if !a.shook || a.ended || a.closes > 0 || len(b) == 0 {
-		a.wrong = fmt.Errorf("OnData of %d bytes, handshake %v, ended %v, closed %d times", len(b), a.shook, a.ended, a.closes)
+	if !a.shook || a.ended || c.Paused() || a.closes > 0 || len(b) == 0 {
+		a.wrong = fmt.Errorf("OnData of %d bytes, handshake %v, ended %v, paused %v, closed %d times", len(b), a.shook, a.ended, c.Paused(), a.closes)
 	}
 	a.data = append(a.data, b...)
 	a.hear(len(b))
+	if a.halting {
+		c.Pause()
+		c.Loop().AfterFunc(time.Millisecond, c.Resume)
+	}
 	if a.echo {
 		a.pending = append(a.pending, append([]byte(nil), b...))
 		a.write(c)
