@@ -39,6 +39,8 @@ var tlsMetrics = []tlsMetric{
 		func(s *weirtls.Stats) float64 { return float64(s.Done) }},
 	{describe("tls_handshakes_resumed_total", "TLS handshakes that went on with an earlier session."), prometheus.CounterValue,
 		func(s *weirtls.Stats) float64 { return float64(s.Resumed) }},
+	{describe("tls_handshakes_given_up_total", "TLS handshakes that the program, or the loop's end, gave up."), prometheus.CounterValue,
+		func(s *weirtls.Stats) float64 { return float64(s.GivenUp) }},
 	{describe("tls_handshakes_in_progress", "TLS handshakes begun and not done."), prometheus.GaugeValue,
 		func(s *weirtls.Stats) float64 { return float64(s.InProgress) }},
 	{describe("tls_handshakes_waiting", "TLS connections whose handshake has not begun."), prometheus.GaugeValue,

@@ -10,12 +10,12 @@ import (
 // Config is how TLS is begun. In every field zero stands for the default, and a negative number for none.
 type Config struct {
 	// TLS is crypto/tls's own, and used as it is: it must not be changed any more. A server needs one with a certificate,
-	// or a callback that has some. For a client nil is the default, and a ServerName that is empty is the host that is
-	// dialled.
+	// or a callback that has some. For a client nil is the default; a ServerName that is empty is, of Dial, the host
+	// that is dialled, and of Client and StartTLS an error.
 	TLS *tls.Config
 
-	// HandshakeTimeout is how long a handshake may take in all, the wait for its turn included; while the connection is
-	// paused it does not count, and begins again after. Default: 10 s.
+	// HandshakeTimeout is how long a handshake may take in all, from when the connection is there, the wait for its turn
+	// included; while the connection is paused it does not count, and begins again after. Default: 10 s.
 	HandshakeTimeout time.Duration
 
 	// CloseTimeout is how long Close waits for a peer that takes nothing of what is queued, or, once it has, does not end
@@ -24,7 +24,7 @@ type Config struct {
 	CloseTimeout time.Duration
 
 	// Blocking runs each handshake on a goroutine of its own, so that the callbacks of TLS may block, as one that asks a
-	// remote signer, or lock their thread. Their contexts end with the connection. Such a handshake's time is shared
+	// remote signer, or lock their thread. Their contexts end with the connection, also where the peer ends it. Such a handshake's time is shared
 	// out by Go's scheduler, not by the loop; the count of [Handshakes] limits it all the same.
 	Blocking bool
 }

@@ -2,6 +2,8 @@ package weirtls
 
 import (
 	"crypto/tls"
+	"errors"
+	"net"
 	"net/netip"
 
 	"github.com/weirnet/weir"
@@ -59,13 +61,18 @@ func Client(conn *weir.Conn, cfg Config, h Handler) (*Conn, error) {
 	return StartTLS(conn, AsClient, nil, cfg, h)
 }
 
-// StartTLS begins TLS on a connection in the middle of its life, as STARTTLS, a PROXY protocol header or PostgreSQL's
+var errTwice = errors.New("weirtls: TLS was begun on this connection before")
+
+// StartTLS begins TLS on a connection in the middle of its life, in OnData or any other callback, as STARTTLS, a PROXY protocol header or PostgreSQL's
 // SSLRequest have it. What was queued goes out before. read is what was read of it already beyond the last byte that was
 // not TLS; it is copied. See Server.
 func StartTLS(conn *weir.Conn, role Role, read []byte, cfg Config, h Handler) (*Conn, error) {
 	set, err := cfg.resolve(role, h)
 	if err != nil {
 		return nil, err
+	}
+	if c, ok := conn.Data.(*Conn); ok && c.raw == conn {
+		return nil, errTwice
 	}
 	if err := conn.Enqueue(nil); err != nil { // nothing is queued, but whether something could be is told
 		return nil, err
@@ -103,7 +110,23 @@ func below(open func(*weir.Conn)) weir.ConnHandler {
 }
 
 // of is the TLS connection over another.
-func of(raw *weir.Conn) *Conn { return raw.Data.(*Conn) }
+func of(raw *weir.Conn) *Conn {
+	c, ok := raw.Data.(*Conn)
+	if !ok {
+		panic("weirtls: the Data of a weir.Conn under TLS was replaced; Conn.Data is the program's")
+	}
+	return c
+}
+
+// ConnOf is the connection that a callback of Config.TLS is about, by ClientHelloInfo.Conn. With Config.Blocking, nothing
+// of it but Data may be looked at there, as the loop goes on; false where it is no connection of this package.
+func ConnOf(conn net.Conn) (c *Conn, ok bool) {
+	w, ok := conn.(*wire)
+	if !ok {
+		return nil, false
+	}
+	return w.conn, true
+}
 
 // open is called when the connection below is there, if it was not when TLS was begun on it.
 func (c *Conn) open(*weir.Conn) {
@@ -177,7 +200,7 @@ func (c *Conn) sync() {
 	if c.phase == phaseClosed {
 		return
 	}
-	pause := c.paused || c.ended || c.handshake != nil && !c.handshake.wants()
+	pause := c.paused || c.ended || c.handshake != nil && !c.handshake.reads()
 	switch {
 	case pause == c.raw.Paused():
 	case pause:

@@ -75,6 +75,9 @@ func (c *Conn) over(why error) {
 		c.limit.timer.Stop()
 	}
 	if h := c.handshake; h != nil {
+		if _, failed := why.(*HandshakeError); !failed {
+			c.handshakes.counts.givenUp.Add(1)
+		}
 		h.giveUp()
 	}
 }

@@ -69,8 +69,8 @@ func (c *Conn) drained() {
 }
 
 // CloseWrite ends the writing direction behind what is queued, by a close_notify: the peer reads its end. Reading goes
-// on. When the peer has ended, too, the connection is closed. Over TLS 1.2, which has no half-closed connections, it is
-// Close; before the handshake is done it waits for that.
+// on. When the peer has ended, too, the connection is closed. Over TLS 1.2, which has no half-closed connections (RFC
+// 5246, section 7.2.1), a peer may end at once, too, instead of answering. Before the handshake is done it waits for that.
 //
 //   - Errors: weir.ErrClosed after Close.
 func (c *Conn) CloseWrite() error {
@@ -80,8 +80,6 @@ func (c *Conn) CloseWrite() error {
 	case c.phase == phaseHandshake:
 		c.endWanted = true
 		return nil
-	case !c.halfCloses():
-		return c.Close()
 	case c.endSent:
 		return nil
 	}

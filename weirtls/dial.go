@@ -12,7 +12,10 @@ import (
 //
 //   - Errors: a Config that makes no sense; those of weir's Dial.
 func Dial(l *weir.Loop, network, address string, cfg Config, conn weir.ConnConfig, h Handler) (*Conn, error) {
-	cfg.TLS = withServerName(cfg.TLS, network, address)
+	cfg, err := cfg.forAddress(network, address)
+	if err != nil {
+		return nil, err
+	}
 	set, err := cfg.resolve(AsClient, h)
 	if err != nil {
 		return nil, err
@@ -26,19 +29,18 @@ func Dial(l *weir.Loop, network, address string, cfg Config, conn weir.ConnConfi
 	return c, nil
 }
 
-// withServerName is the config with the host of a TCP address as its ServerName, if it has none.
-func withServerName(config *tls.Config, network, address string) *tls.Config {
-	if config != nil && config.ServerName != "" || network == "unix" {
-		return config
+// forAddress is the Config with the host of a TCP address as the ServerName, if it has none.
+func (c Config) forAddress(network, address string) (Config, error) {
+	if network == "unix" || c.TLS != nil && c.TLS.ServerName != "" {
+		return c, nil
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return config // Dial tells what is wrong with it
+		return c, &weir.OpError{Op: "dial", Net: network, Name: address, Err: err}
 	}
-	config = config.Clone() // nil stays nil
-	if config == nil {
-		config = &tls.Config{}
+	if c.TLS = c.TLS.Clone(); c.TLS == nil { // as that of nil is
+		c.TLS = &tls.Config{}
 	}
-	config.ServerName = host
-	return config
+	c.TLS.ServerName = host
+	return c, nil
 }

@@ -13,7 +13,8 @@ type Handler struct {
 	// open when TLS was begun on it. One that is paused here begins its handshake when it is resumed.
 	OnOpen func(c *Conn)
 
-	// OnHandshake is called when the handshake is done: from here on Write takes something.
+	// OnHandshake is called when the handshake is done: from here on Write takes something. A client over TLS 1.3 is done
+	// before the server has seen its certificate; that it is refused OnClose tells, by the server's alert.
 	OnHandshake func(c *Conn, state tls.ConnectionState)
 
 	// OnData is called with bytes that were decrypted, of one or more records, up to 64 KiB. b is lent until it returns,
@@ -38,8 +39,8 @@ type Handler struct {
 	OnStop func(c *Conn)
 
 	// OnClose is the last call: nil after Close or when both directions had ended; a *HandshakeError where there was no
-	// handshake; ErrTruncated; an *OpError with what the peer's alert said or what was wrong with its records, or else
-	// what weir tells.
+	// handshake; a *weir.OpError of ErrTruncated, of the peer's alert, which matches tls.AlertError, or of what was wrong
+	// with its records; or else what weir tells.
 	OnClose func(c *Conn, err error)
 }
 

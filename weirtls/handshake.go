@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
+	"time"
 
 	"github.com/weirnet/weir"
 )
@@ -15,11 +16,13 @@ import (
 // A connection that is Closed or Reset by a callback within it only says so: a coroutine cannot be stopped from inside.
 // Who has resumed it sees to that.
 type handshake struct {
-	conn     *Conn
-	state    stage
-	begun    bool
-	finished bool
-	deadline *weir.Timer
+	conn      *Conn
+	state     stage
+	begun     bool
+	uncounted bool
+	finished  bool
+	deadline  *weir.Timer
+	since     time.Time // the server has waited for its peer
 
 	next func() (struct{}, bool) // resumes; false: it has finished. nil before the first step, and with Config.Blocking
 	quit func()                  // has it end
@@ -78,17 +81,20 @@ func (h *handshake) limit() {
 // timedOut does not count for one that is paused: that is not the peer's doing.
 func (h *handshake) timedOut() {
 	if !h.conn.paused {
-		h.fail(KindTimeout, weir.ErrTimeout)
+		h.fail(KindTimeout, fmt.Errorf("not done after %v: %w", h.conn.set.handshakeTimeout, weir.ErrTimeout))
 	}
 }
 
 // wants tells that the handshake waits for bytes of the peer.
 func (h *handshake) wants() bool { return h.state == stageIdle || h.state == stageWaiting }
 
+// reads tells that the connection below is to be read: one that is away may wait long, and its peer hang up.
+func (h *handshake) reads() bool { return h.wants() || h.isAway() && len(h.away.early) == 0 }
+
 // received takes what was read of the connection below.
 func (h *handshake) received(b []byte) {
 	if h.isAway() {
-		h.away.early = append(h.away.early, b...) // a Stop reads on
+		h.away.early = append(h.away.early, b...)
 		h.conn.sync()
 		return
 	}
@@ -101,7 +107,7 @@ func (h *handshake) received(b []byte) {
 // transportEnded is called when the peer has ended the connection below.
 func (h *handshake) transportEnded() {
 	if h.isAway() {
-		h.away.earlyEnd = true
+		h.away.hangUp()
 		return
 	}
 	h.conn.wire.ended = true
@@ -173,7 +179,7 @@ func (h *handshake) stepped() {
 	case c.phase == phaseClosed: // by a callback
 		h.giveUp()
 	case !h.finished:
-		c.handshakes.waiting.push(h)
+		c.handshakes.wait(h)
 		h.goOn()
 	case c.paused:
 		h.state = stageAside
@@ -235,9 +241,11 @@ func (h *handshake) giveUp() {
 	case h.quit != nil:
 		h.quit()
 	}
-	if h.state != stageRunning {
-		h.over()
+	if h.state == stageRunning {
+		h.conn.handshakes.uncount(h)
+		return
 	}
+	h.over()
 }
 
 // over takes the handshake out of the queue.

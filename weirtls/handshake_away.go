@@ -3,6 +3,7 @@ package weirtls
 import (
 	"context"
 	"errors"
+	"io"
 )
 
 // away is a handshake on a goroutine of its own: Config.Blocking. It takes turns with the loop as a coroutine would, and
@@ -92,8 +93,20 @@ func (a *away) landed() {
 		a.early = nil
 	}
 	w.ended = w.ended || a.earlyEnd
+	if h.finished && a.earlyEnd && errors.Is(h.err, context.Canceled) {
+		h.err, w.told = io.ErrUnexpectedEOF, true
+	}
 	if h.finished {
 		w.hold = nil
 	}
 	h.stepped()
+}
+
+// hangUp is called when the peer has ended the connection below meanwhile. If it has sent nothing before that, it waits
+// for nothing any more.
+func (a *away) hangUp() {
+	a.earlyEnd = true
+	if len(a.early) == 0 {
+		a.cancel()
+	}
 }

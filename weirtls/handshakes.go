@@ -2,6 +2,7 @@ package weirtls
 
 import (
 	"slices"
+	"time"
 
 	"github.com/weirnet/weir"
 )
@@ -16,10 +17,11 @@ type Handshakes struct {
 
 	going   list // begun, and able to go on
 	fresh   list // able to begin
-	waiting list // begun, and waiting for the peer, longest first
+	waiting list // begun as the server, and waiting for the peer, longest first
 	begun   int
-	late    []*Conn // to be read on, though weir has nothing more to say of them
-	plain   []byte  // where records are decrypted to, of all connections; nil before the first
+	room    *weir.Timer // when the longest in waiting has to give way; nil before the first time
+	late    []*Conn     // to be read on, though weir has nothing more to say of them
+	plain   []byte      // where records are decrypted to, of all connections; nil before the first
 	counts  counters
 }
 
@@ -40,9 +42,10 @@ func newHandshakes(l *weir.Loop) *Handshakes {
 	return q
 }
 
-// SetMax is how many handshakes may be begun and not done; those beyond wait for their turn, with next to no memory. When
-// there are so many, the one that has waited longest for its peer gives way to the next, with ErrCrowded: one that stalls
-// costs nobody else the handshake. Default: 4,096. n < 1 is 1.
+// SetMax is how many handshakes may be begun as the server and not done; those beyond wait for their turn, with next to
+// no memory. When there are so many, the one that has waited longest for its peer, a second at least, gives way to the
+// next, with ErrCrowded: one that stalls costs nobody else the handshake. Those as the client are as many as the program
+// begins. Default: 4,096. n < 1 is 1.
 func (q *Handshakes) SetMax(n int) {
 	q.max = max(n, 1)
 	q.task.Again()
@@ -51,9 +54,10 @@ func (q *Handshakes) SetMax(n int) {
 // add takes note of a handshake that is to come.
 func (q *Handshakes) add() { q.counts.waiting.Add(1) }
 
-// enqueue has a handshake take its next step in its turn.
+// enqueue has a handshake take its next step in its turn. Those as the client do not wait for room: a flood of others
+// is not to keep the program from its own servers.
 func (q *Handshakes) enqueue(h *handshake) {
-	if h.begun {
+	if h.begun || h.conn.set.role == AsClient {
 		q.going.push(h)
 	} else {
 		q.fresh.push(h)
@@ -61,17 +65,36 @@ func (q *Handshakes) enqueue(h *handshake) {
 	q.task.Again()
 }
 
-// over takes a handshake out.
+// wait takes note that a handshake waits for its peer.
+func (q *Handshakes) wait(h *handshake) {
+	if h.conn.set.role == AsServer {
+		h.since = q.loop.Now()
+		q.waiting.push(h)
+	}
+}
+
+// over takes a handshake out, and gives its place to the next.
 func (q *Handshakes) over(h *handshake) {
 	h.leaveList()
-	if !h.begun {
-		q.counts.waiting.Add(-1)
+	q.uncount(h)
+	if h.begun && h.conn.set.role == AsServer {
+		if q.begun--; q.fresh.first != nil {
+			q.task.Again()
+		}
+	}
+}
+
+// uncount takes a handshake out of what Stats tells of now, once: one on a goroutine may outlast its connection.
+func (q *Handshakes) uncount(h *handshake) {
+	switch {
+	case h.uncounted:
 		return
+	case h.begun:
+		q.counts.inProgress.Add(-1)
+	default:
+		q.counts.waiting.Add(-1)
 	}
-	q.counts.inProgress.Add(-1)
-	if q.begun--; q.fresh.first != nil {
-		q.task.Again()
-	}
+	h.uncounted = true
 }
 
 // later has a connection read on.
@@ -90,7 +113,7 @@ func (q *Handshakes) step() (more bool) {
 	} else if h := q.next(); h != nil {
 		h.step()
 	}
-	return len(q.late) > 0 || q.going.first != nil || q.fresh.first != nil && (q.begun < q.max || q.waiting.first != nil)
+	return len(q.late) > 0 || q.going.first != nil || q.fresh.first != nil && q.hasRoom()
 }
 
 // next is the handshake whose turn it is, or nil. One that is paused steps aside until it is resumed.
@@ -113,20 +136,47 @@ func (q *Handshakes) next() *handshake {
 	return h
 }
 
-// admit has a handshake begin, if there is room, or some can be made.
+// admit has a handshake begin, if there is room.
 func (q *Handshakes) admit(h *handshake) bool {
-	if oldest := q.waiting.first; q.begun >= q.max && oldest != nil {
-		oldest.fail(KindCrowded, ErrCrowded)
-	}
-	if q.begun >= q.max {
-		return false
+	if h.conn.set.role == AsServer {
+		if !q.hasRoom() {
+			return false
+		}
+		q.begun++
 	}
 	h.begun = true
-	q.begun++
 	q.counts.begun.Add(1)
 	q.counts.waiting.Add(-1)
 	q.counts.inProgress.Add(1)
 	return true
+}
+
+// leastWait is how long a handshake may wait for its peer though others wait for its place: several times what the longest
+// way round the earth takes, by satellite.
+const leastWait = time.Second
+
+// hasRoom tells whether one more can begin, makes room where somebody has waited for long enough, and has that be seen
+// to later where nobody has.
+func (q *Handshakes) hasRoom() bool {
+	oldest := q.waiting.first
+	if q.begun >= q.max && oldest != nil {
+		left := leastWait - q.loop.Now().Sub(oldest.since)
+		if left > 0 {
+			q.wakeIn(left)
+			return false
+		}
+		oldest.fail(KindCrowded, ErrCrowded)
+	}
+	return q.begun < q.max
+}
+
+// wakeIn has the task look again.
+func (q *Handshakes) wakeIn(d time.Duration) {
+	if q.room == nil {
+		q.room = q.loop.AfterFunc(d, q.task.Again)
+	} else {
+		q.room.Reset(d)
+	}
 }
 
 func (q *Handshakes) plainBuffer() []byte {

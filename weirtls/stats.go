@@ -8,6 +8,7 @@ type Stats struct {
 	Done    uint64        // came to a connection
 	Resumed uint64        // of Done: a session went on
 	Failed  [Kinds]uint64 // by Kind, those that were never begun included
+	GivenUp uint64        // by Close, Reset or the loop's end, those that were never begun included
 
 	// What is so now.
 	InProgress int // begun and not done
@@ -15,16 +16,16 @@ type Stats struct {
 }
 
 type counters struct {
-	begun, done, resumed atomic.Uint64
-	failed               [Kinds]atomic.Uint64
-	inProgress, waiting  atomic.Int64
+	begun, done, resumed, givenUp atomic.Uint64
+	failed                        [Kinds]atomic.Uint64
+	inProgress, waiting           atomic.Int64
 }
 
 // Stats is how the handshakes stand; any goroutine.
 func (q *Handshakes) Stats() Stats {
 	c := &q.counts
 	s := Stats{
-		Begun: c.begun.Load(), Done: c.done.Load(), Resumed: c.resumed.Load(),
+		Begun: c.begun.Load(), Done: c.done.Load(), Resumed: c.resumed.Load(), GivenUp: c.givenUp.Load(),
 		InProgress: int(c.inProgress.Load()), Waiting: int(c.waiting.Load()),
 	}
 	for k := range c.failed {
