@@ -146,6 +146,7 @@ func (h *handshake) step() {
 	case h.conn.set.blocking:
 		h.state = stageRunning
 		h.stepAway()
+		h.conn.sync()
 		return
 	case h.next == nil:
 		h.next, h.quit = iter.Pull(h.coroutine)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 )
 
 // away is a handshake on a goroutine of its own: Config.Blocking. It takes turns with the loop as a coroutine would, and
@@ -103,10 +104,19 @@ func (a *away) landed() {
 }
 
 // hangUp is called when the peer has ended the connection below meanwhile. If it has sent nothing before that, it waits
-// for nothing any more.
+// for nothing any more, and neither does a callback that blocks.
 func (a *away) hangUp() {
 	a.earlyEnd = true
 	if len(a.early) == 0 {
+		a.handshake.conn.Loop().AfterFunc(hangUpGrace, a.cancelAway)
+	}
+}
+
+// hangUpGrace is what a handshake that does not block may take to work off what came before the end, such as an alert.
+const hangUpGrace = 100 * time.Millisecond
+
+func (a *away) cancelAway() {
+	if a.handshake.isAway() {
 		a.cancel()
 	}
 }
