@@ -92,8 +92,7 @@ func (c *Conn) stop() {
 // waited for.
 func (c *Conn) sayFarewell() {
 	if c.phase == phaseOpen && !c.refused && !c.endSent {
-		c.endSent = true
-		_ = c.tls.CloseWrite()
+		c.writeEnd()
 	}
 }
 

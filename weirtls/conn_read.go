@@ -77,9 +77,13 @@ func (c *Conn) read() {
 // reading.
 func (c *Conn) decrypt(buf []byte) (n int, err error) {
 	for records := 1; len(buf)-n >= mostPlain && (c.failed || c.wire.pending()); records++ {
+		c.wire.answers.wanted = true
 		m, err := c.tls.Read(buf[n:])
+		c.wire.answers.wanted = false
 		n += m
 		switch {
+		case c.wire.answers.tooMany():
+			return n, errAnswers
 		case err == errEmpty:
 			return n, nil
 		case err != nil:
