@@ -143,9 +143,13 @@ func (c *Conn) halfCloses() bool { return c.tls.ConnectionState().Version >= tls
 
 // timedOut is called when a time limit of the connection below is over.
 func (c *Conn) timedOut(what weir.Timeout) {
-	if c.handler.OnTimeout != nil {
+	err := c.opError(what.String(), weir.ErrTimeout)
+	switch {
+	case c.handler.OnTimeout != nil:
 		c.handler.OnTimeout(c, what)
-		return
+	case c.handshake != nil:
+		c.reset(c.handshakeError(KindTimeout, err))
+	default:
+		c.reset(err)
 	}
-	c.reset(c.opError(what.String(), weir.ErrTimeout))
 }

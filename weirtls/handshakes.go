@@ -61,6 +61,14 @@ func (q *Handshakes) enqueue(h *handshake) {
 	q.task.Again()
 }
 
+// wait has a handshake wait for its peer, and give way where another can begin.
+func (q *Handshakes) wait(h *handshake) {
+	q.waiting.push(h)
+	if q.fresh.first != nil {
+		q.task.Again()
+	}
+}
+
 // over takes a handshake out.
 func (q *Handshakes) over(h *handshake) {
 	h.leaveList()

@@ -30,6 +30,7 @@ type wire struct {
 	headed int
 
 	answers answers
+	refused bool // a write was: the connection below is over, and tells why
 
 	// Of a handshake; nil after it. With Config.Blocking all of the wire is its goroutine's while that runs.
 	await func() bool // returns when there is more in, or false when the handshake is given up
@@ -153,6 +154,7 @@ func (w *wire) Write(b []byte) (n int, err error) {
 		w.answers.add(w.conn.raw.Stats(), len(b))
 	}
 	if err := w.conn.raw.Enqueue(b); err != nil {
+		w.refused = true
 		return 0, err
 	}
 	return len(b), nil
