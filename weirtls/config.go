@@ -20,12 +20,14 @@ type Config struct {
 
 	// CloseTimeout is how long Close waits for a peer that takes nothing of what is queued, or, once it has, does not end
 	// its own direction, in TLS or below. Once both have ended in TLS, ConnConfig.CloseTimeout of the connection below
-	// limits what is left to be sent. Default: 10 s.
+	// limits what is left to be sent. Where the peer takes what is queued bit by bit, it is up to twice that. Default: 10 s.
 	CloseTimeout time.Duration
 
 	// Blocking runs each handshake on a goroutine of its own, so that the callbacks of TLS may block, as one that asks a
-	// remote signer, or lock their thread. Their contexts end with the connection, also where the peer ends it. Such a handshake's time is shared
-	// out by Go's scheduler, not by the loop; the count of [Handshakes] limits it all the same.
+	// remote signer, or lock their thread. Their contexts end with the connection, also where the peer ends it. Such a
+	// handshake's time is shared out by Go's scheduler, not by the loop; the count of [Handshakes] limits it all the
+	// same. What crypto/tls calls after the handshake, such as a ClientSessionCache with a ticket, is on the loop's
+	// goroutine in any case.
 	Blocking bool
 }
 

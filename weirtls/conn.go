@@ -27,13 +27,13 @@ type Conn struct {
 	handshake *handshake // nil before and after
 	phase     phase
 	paused    bool // by Pause
-	failed    bool // crypto/tls may have an error that has not been told
 	ended     bool // the peer has sent its close_notify, and OnEnd has run
 	endWanted bool // CloseWrite was called before the handshake was done
 	endSent   bool // the own close_notify is sent
 	refused   bool // a Write was: OnDrain is owed
 	stopping  bool // OnStop was called
 	limit     *closeLimit
+	failure   error // of reading, not told yet, as what was read before is to be delivered
 	reason    error // for OnClose; nil: what the connection below tells
 }
 
@@ -170,10 +170,14 @@ func (c *Conn) opError(op string, err error) error {
 	return &weir.OpError{Op: op, Net: "tls", Addr: c.raw.RemoteAddr(), Err: err}
 }
 
-// Pause stops reading and decrypting. One that is paused before its handshake, or in it, does not go on with that.
+// Pause stops reading and decrypting. One that is paused before its handshake, or in it, does not go on with that. After
+// Close it does nothing.
 //
 // A Stop of the loop resumes it, as it does with a weir.Conn.
 func (c *Conn) Pause() {
+	if c.phase >= phaseClosing {
+		return
+	}
 	c.paused = true
 	c.sync()
 }
@@ -194,13 +198,13 @@ func (c *Conn) Resume() {
 // Paused tells whether Pause was called last.
 func (c *Conn) Paused() bool { return c.paused }
 
-// sync pauses and resumes the connection below. A handshake that has what it needs does not want more, and after the
-// peer's close_notify there is nothing.
+// sync pauses and resumes the connection below. A handshake that has what it needs does not want more. After the peer's
+// close_notify it is read, though nothing is to come, as who writes is to learn of a peer that is gone.
 func (c *Conn) sync() {
 	if c.phase == phaseClosed {
 		return
 	}
-	pause := c.paused || c.ended || c.handshake != nil && !c.handshake.reads()
+	pause := !c.ended && (c.paused || c.handshake != nil && !c.handshake.reads())
 	switch {
 	case pause == c.raw.Paused():
 	case pause:
@@ -210,14 +214,14 @@ func (c *Conn) sync() {
 	}
 }
 
-// goOn has what is left of the last read, or an error that was not told, be seen to.
+// goOn has what is left of the last read, or an error that was not told, be seen to: now, or when the connection is
+// resumed, as a Stop does below.
 func (c *Conn) goOn() {
-	if c.handshake != nil || !c.reading() || !c.failed && !c.wire.pending() {
-		return
-	}
-	if c.wire.ended { // weir calls nothing any more for a peer that has ended
+	switch {
+	case c.handshake != nil || c.ended || !c.unread():
+	case !c.wire.ended:
+		c.raw.Again()
+	case c.reading(): // weir calls nothing any more for a peer that has ended
 		c.handshakes.later(c)
-		return
 	}
-	c.raw.Again()
 }

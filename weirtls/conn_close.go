@@ -28,6 +28,7 @@ func (c *Conn) Close() error {
 		c.finish(nil)
 		return nil
 	}
+	c.raw.Flush() // what is taken at once does not count as taken later
 	c.phase = phaseClosing
 	c.paused = false
 	c.limitClose()
@@ -95,8 +96,7 @@ func (c *Conn) stop() {
 // waited for.
 func (c *Conn) sayFarewell() {
 	if c.phase == phaseOpen && !c.refused && !c.endSent {
-		c.endSent = true
-		_ = c.tls.CloseWrite()
+		c.writeEnd()
 	}
 }
 

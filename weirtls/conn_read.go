@@ -13,10 +13,11 @@ const plainBytes = 64 << 10
 
 // received is called with what was read of the connection below, or with nothing where Again asked for it.
 func (c *Conn) received(b []byte) {
+	if c.phase == phaseClosed || c.ended {
+		return
+	}
 	c.stopResumes()
 	switch {
-	case c.phase == phaseClosed:
-		return
 	case c.handshake != nil:
 		c.handshake.received(b)
 		return
@@ -29,11 +30,11 @@ func (c *Conn) received(b []byte) {
 
 // transportEnded is called when the peer's direction of the connection below is over.
 func (c *Conn) transportEnded() {
-	c.stopResumes()
-	switch {
-	case c.phase == phaseClosed:
+	if c.phase == phaseClosed || c.ended {
 		return
-	case c.handshake != nil:
+	}
+	c.stopResumes()
+	if c.handshake != nil {
 		c.handshake.transportEnded()
 		return
 	}
@@ -43,8 +44,11 @@ func (c *Conn) transportEnded() {
 
 // stopResumes takes note of a Stop, which resumes what is paused.
 func (c *Conn) stopResumes() {
-	if !c.raw.Paused() {
+	if c.paused && !c.raw.Paused() {
 		c.paused = false
+		if c.handshake != nil {
+			c.handshake.resumed()
+		}
 	}
 }
 
@@ -55,31 +59,38 @@ func (c *Conn) reading() bool {
 
 // read decrypts and delivers until nothing is left, or the share of the visit is used up, and then goes on in the next.
 func (c *Conn) read() {
-	for first := true; c.reading() && (c.failed || c.wire.pending()); first = false {
+	for first := true; c.reading() && c.unread(); first = false {
 		if !first && c.Loop().Expired() {
-			c.goOn()
-			return
+			break
 		}
-		n, err := c.decrypt(c.handshakes.plainBuffer())
-		c.failed = err != nil // where the delivery pauses, crypto/tls tells it again
-		if n > 0 {
-			c.deliver(c.handshakes.plain[:n])
+		if c.failure == nil {
+			var n int
+			if n, c.failure = c.decrypt(c.handshakes.plainBuffer()); n > 0 {
+				c.deliver(c.handshakes.plain[:n])
+			}
 		}
-		if err != nil && c.reading() {
-			c.failed = false
-			c.readFailed(err)
+		if c.failure != nil && c.reading() {
+			c.readFailed(c.failure)
 			return
 		}
 	}
+	c.goOn()
 }
+
+// unread tells that there is something to read, or to tell of it.
+func (c *Conn) unread() bool { return c.failure != nil || c.wire.pending() }
 
 // decrypt fills buf with the plaintext of records, as long as a whole one has room, and tells of an error that ends the
 // reading.
 func (c *Conn) decrypt(buf []byte) (n int, err error) {
-	for records := 1; len(buf)-n >= mostPlain && (c.failed || c.wire.pending()); records++ {
+	for records := 1; len(buf)-n >= mostPlain && c.wire.pending(); records++ {
+		c.wire.answers.wanted = true
 		m, err := c.tls.Read(buf[n:])
+		c.wire.answers.wanted = false
 		n += m
 		switch {
+		case c.wire.answers.tooMany():
+			return n, errAnswers
 		case err == errEmpty:
 			return n, nil
 		case err != nil:
@@ -120,15 +131,17 @@ func (c *Conn) readFailed(err error) {
 // end is called when the peer has sent its close_notify.
 func (c *Conn) end() {
 	c.ended = true
+	c.wire.in = nil
 	c.sync()
 	if c.phase == phaseClosing {
 		c.finish(nil)
 		return
 	}
-	if c.handler.OnEnd != nil {
-		c.handler.OnEnd(c)
+	onEnd := c.handler.OnEnd
+	if onEnd != nil {
+		onEnd(c)
 	}
-	if c.phase == phaseOpen && (c.handler.OnEnd == nil || c.endSent || !c.halfCloses()) {
+	if c.phase == phaseOpen && (onEnd == nil || c.endSent || !c.halfCloses()) {
 		_ = c.Close()
 	}
 }
@@ -139,9 +152,14 @@ func (c *Conn) halfCloses() bool { return c.tls.ConnectionState().Version >= tls
 
 // timedOut is called when a time limit of the connection below is over.
 func (c *Conn) timedOut(what weir.Timeout) {
-	if c.handler.OnTimeout != nil {
+	err := c.opError(what.String(), weir.ErrTimeout)
+	switch {
+	case c.ended && what == weir.ReadTimeout: // nothing is to come
+	case c.phase != phaseClosing && c.handler.OnTimeout != nil:
 		c.handler.OnTimeout(c, what)
-		return
+	case c.handshake != nil:
+		c.reset(c.handshakeError(KindTimeout, err))
+	default:
+		c.reset(err)
 	}
-	c.reset(c.opError(what.String(), weir.ErrTimeout))
 }

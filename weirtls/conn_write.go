@@ -95,7 +95,13 @@ func (c *Conn) sendEnd() {
 	if c.endSent {
 		return
 	}
-	c.endSent, c.refused = true, false
-	_ = c.tls.CloseWrite() // that the peer does not take it any more is told by the connection below
+	c.writeEnd()
 	_ = c.raw.CloseWrite()
+}
+
+// writeEnd queues the close_notify, the last that the wire takes. That the peer does not take it any more is told by the
+// connection below.
+func (c *Conn) writeEnd() {
+	_ = c.tls.CloseWrite()
+	c.endSent, c.refused = true, false
 }

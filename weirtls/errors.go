@@ -44,7 +44,7 @@ const (
 	// messages that make no sense, an error of a callback.
 	KindProtocol Kind = iota
 
-	// KindTimeout is HandshakeTimeout. It matches weir.ErrTimeout.
+	// KindTimeout is HandshakeTimeout, or a time limit of the connection below. It matches weir.ErrTimeout.
 	KindTimeout
 
 	// KindNotTLS is a first record that is none. It matches tls.RecordHeaderError. A client that spoke HTTP has been
@@ -57,7 +57,8 @@ const (
 	// KindCertificate is a certificate of the peer that does not hold. It matches *tls.CertificateVerificationError.
 	KindCertificate
 
-	// KindGone is a peer that ended the connection, or reset it, in the middle: io.ErrUnexpectedEOF, or weir's error.
+	// KindGone is a peer that ended the connection, with a close_notify or without, or reset it, in the middle:
+	// io.ErrUnexpectedEOF, or weir's error.
 	KindGone
 
 	// KindCrowded is one that gave way to others: see Handshakes.SetMax. It matches ErrCrowded.
@@ -101,7 +102,7 @@ func (c *Conn) kindOf(err error) (Kind, error) {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return KindCertificate, err
 	}
-	if c.wire.told && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+	if err == io.EOF || c.wire.told && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return KindGone, fmt.Errorf("the peer has ended the connection: %w", io.ErrUnexpectedEOF)
 	}
 	return KindProtocol, err

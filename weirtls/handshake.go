@@ -196,6 +196,10 @@ func (h *handshake) finish() {
 	case h.stack != nil, h.exited:
 		h.fail(KindPanic, h.err)
 		return
+	case h.err != nil && c.wire.refused:
+		h.over()
+		_ = c.raw.Close() // OnClose has the reason
+		return
 	case h.err != nil:
 		h.fail(c.kindOf(h.err))
 		return
@@ -206,13 +210,18 @@ func (h *handshake) finish() {
 	c.raw.SetLane(nil)
 	state := c.tls.ConnectionState()
 	c.handshakes.countDone(state.DidResume)
+	refused := c.refused
+	c.refused = false
 	if c.handler.OnHandshake != nil {
 		c.handler.OnHandshake(c, state)
 	}
 	if c.phase == phaseOpen && c.endWanted {
 		_ = c.CloseWrite()
 	}
-	c.drained()
+	if refused && !c.refused && !c.endSent { // one that OnHandshake was refused is told when there is room
+		c.refused = true
+		c.drained()
+	}
 	c.wire.keep()
 	c.sync()
 	c.goOn()

@@ -65,11 +65,15 @@ func (q *Handshakes) enqueue(h *handshake) {
 	q.task.Again()
 }
 
-// wait takes note that a handshake waits for its peer.
+// wait takes note that a handshake waits for its peer, and may have to give way where another can begin.
 func (q *Handshakes) wait(h *handshake) {
-	if h.conn.set.role == AsServer {
-		h.since = q.loop.Now()
-		q.waiting.push(h)
+	if h.conn.set.role != AsServer {
+		return
+	}
+	h.since = q.loop.Now()
+	q.waiting.push(h)
+	if q.fresh.first != nil {
+		q.task.Again()
 	}
 }
 

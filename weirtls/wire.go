@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/weirnet/weir"
 )
 
 // wire is the net.Conn that crypto/tls has: a connection in memory. What the loop reads is put in, and is handed over
@@ -26,6 +28,9 @@ type wire struct {
 	left   int               // of the record that is being handed over
 	head   [headerBytes]byte // the part of the next record's header that has been
 	headed int
+
+	answers answers
+	refused bool // a write was: the connection below is over, and tells why
 
 	// Of a handshake; nil after it. With Config.Blocking all of the wire is its goroutine's while that runs.
 	await func() bool // returns when there is more in, or false when the handshake is given up
@@ -137,15 +142,45 @@ func (w *wire) take(p []byte) (n int) {
 
 // Write takes all of b, or answers that the connection takes nothing more.
 func (w *wire) Write(b []byte) (n int, err error) {
-	if w.hold != nil {
+	switch {
+	case w.hold != nil:
 		w.hold.out = append(w.hold.out, b...)
 		return len(b), nil
+	case w.conn.endSent:
+		// Nothing follows a close_notify (RFC 8446, section 6.1). The answer to a key update would, and crypto/tls takes
+		// on the peer's new key only if that is written.
+		return len(b), nil
+	case w.answers.wanted:
+		w.answers.add(w.conn.raw.Stats(), len(b))
 	}
 	if err := w.conn.raw.Enqueue(b); err != nil {
+		w.refused = true
 		return 0, err
 	}
 	return len(b), nil
 }
+
+// answers is what crypto/tls writes while it reads: to a key update that asks for one, as often as the peer likes. No
+// Write is there to be refused where the peer takes none of them.
+type answers struct {
+	wanted bool   // crypto/tls reads
+	bytes  int    // queued since the first
+	until  uint64 // bytes written to the connection below when that has gone out
+}
+
+// mostAnswers are some 600, before the first of them has gone out.
+const mostAnswers = 16 << 10
+
+var errAnswers = errors.New("weirtls: the peer takes no answers, and asks for more")
+
+func (a *answers) add(below weir.ConnStats, n int) {
+	if below.Written >= a.until {
+		a.bytes, a.until = 0, below.Written+uint64(below.Queued)
+	}
+	a.bytes += n
+}
+
+func (a *answers) tooMany() bool { return a.bytes > mostAnswers }
 
 // Close does nothing: crypto/tls does not decide when the connection is over.
 func (w *wire) Close() error { return nil }
