@@ -33,8 +33,8 @@ func (h ListenerHandler) below(cfg Config) (weir.ListenerHandler, error) {
 	return weir.ListenerHandler{Conn: conn, OnError: h.OnError, OnClose: h.OnClose}, err
 }
 
-// Accept is a handler for the connections of any listener of weir, such as one that was adopted: they begin with TLS as
-// the server.
+// Accept is a handler for the connections of any listener of weir, such as one that was adopted, or for one that is
+// adopted or dialled itself: they begin with TLS as the server.
 //
 //   - Errors: a Config that makes no sense.
 func Accept(cfg Config, h Handler) (weir.ConnHandler, error) {
@@ -42,9 +42,17 @@ func Accept(cfg Config, h Handler) (weir.ConnHandler, error) {
 	if err != nil {
 		return weir.ConnHandler{}, err
 	}
-	return below(func(raw *weir.Conn) {
+	accept := func(raw *weir.Conn) *Conn {
 		c := newConn(raw.Loop(), set)
 		c.attach(raw)
-		c.open(raw)
-	}), nil
+		return c
+	}
+	conn := below(func(raw *weir.Conn) { accept(raw).open(raw) })
+	conn.OnClose = func(raw *weir.Conn, err error) {
+		if _, came := raw.Data.(*Conn); !came {
+			accept(raw)
+		}
+		of(raw).closed(err)
+	}
+	return conn, nil
 }
