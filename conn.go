@@ -25,6 +25,7 @@ type Conn struct {
 
 	// Loop only, as all that follows.
 	source     *share.Source
+	lane       *Lane // nil: the one that it began with
 	handler    *ConnHandler
 	remote     netip.AddrPort
 	fd         int // -1: not there yet, or closed
@@ -120,6 +121,10 @@ func (c *Conn) opened() {
 
 // SetHandler replaces the handler, from the next call on.
 func (c *Conn) SetHandler(h ConnHandler) { c.handler = &h }
+
+// Open tells that the connection is there: OnOpen has been called, or is being, and neither Close nor anything else has
+// ended it.
+func (c *Conn) Open() bool { return c.state == connOpen }
 
 // Loop is the connection's.
 func (c *Conn) Loop() *Loop { return c.loop }

@@ -29,6 +29,7 @@ func (c *Conn) SetLane(lane *Lane) {
 	if c.state == connClosed || c.limits.bound.exempt() || c.source.Lane() == to {
 		return
 	}
+	c.lane = lane
 	old := c.source
 	ready := l.ring.Leave(old)
 	c.source = to.NewSource(c)
@@ -38,6 +39,9 @@ func (c *Conn) SetLane(lane *Lane) {
 		c.source.Since = old.Since
 	}
 }
+
+// Lane is the one that SetLane moved the connection to; nil is the one that it began with.
+func (c *Conn) Lane() *Lane { return c.lane }
 
 // firstLane is where the connection began.
 func (c *Conn) firstLane() *share.Lane {

@@ -63,9 +63,9 @@ func Client(conn *weir.Conn, cfg Config, h Handler) (*Conn, error) {
 
 var errTwice = errors.New("weirtls: TLS was begun on this connection before")
 
-// StartTLS begins TLS on a connection in the middle of its life, in OnData or any other callback, as STARTTLS, a PROXY protocol header or PostgreSQL's
-// SSLRequest have it. What was queued goes out before. read is what was read of it already beyond the last byte that was
-// not TLS; it is copied. See Server.
+// StartTLS begins TLS on a connection in the middle of its life, in OnData or any other callback, as STARTTLS, a PROXY
+// protocol header or PostgreSQL's SSLRequest have it. What was queued goes out before. read is what was read of it already
+// beyond the last byte that was not TLS; it is copied. See Server.
 func StartTLS(conn *weir.Conn, role Role, read []byte, cfg Config, h Handler) (*Conn, error) {
 	set, err := cfg.resolve(role, h)
 	if err != nil {
@@ -83,7 +83,9 @@ func StartTLS(conn *weir.Conn, role Role, read []byte, cfg Config, h Handler) (*
 	conn.SetHandler(below(c.open))
 	c.wire.put(read)
 	c.wire.keep()
-	c.begin()
+	if conn.Open() {
+		c.begin()
+	}
 	return c, nil
 }
 
@@ -100,17 +102,17 @@ func (c *Conn) attach(raw *weir.Conn) {
 func below(open func(*weir.Conn)) weir.ConnHandler {
 	return weir.ConnHandler{
 		OnOpen:    open,
-		OnData:    func(raw *weir.Conn, b []byte) { of(raw).received(b) },
-		OnDrain:   func(raw *weir.Conn) { of(raw).drained() },
-		OnEnd:     func(raw *weir.Conn) { of(raw).transportEnded() },
-		OnTimeout: func(raw *weir.Conn, what weir.Timeout) { of(raw).timedOut(what) },
-		OnStop:    func(raw *weir.Conn) { of(raw).stop() },
-		OnClose:   func(raw *weir.Conn, err error) { of(raw).closed(err) },
+		OnData:    func(raw *weir.Conn, b []byte) { connOf(raw).received(b) },
+		OnDrain:   func(raw *weir.Conn) { connOf(raw).drained() },
+		OnEnd:     func(raw *weir.Conn) { connOf(raw).transportEnded() },
+		OnTimeout: func(raw *weir.Conn, what weir.Timeout) { connOf(raw).timedOut(what) },
+		OnStop:    func(raw *weir.Conn) { connOf(raw).stop() },
+		OnClose:   func(raw *weir.Conn, err error) { connOf(raw).closed(err) },
 	}
 }
 
-// of is the TLS connection over another.
-func of(raw *weir.Conn) *Conn {
+// connOf is the TLS connection over another.
+func connOf(raw *weir.Conn) *Conn {
 	c, ok := raw.Data.(*Conn)
 	if !ok {
 		panic("weirtls: the Data of a weir.Conn under TLS was replaced; Conn.Data is the program's")

@@ -35,11 +35,11 @@ type Handler struct {
 	// OnTimeout is as weir's, of the time limits of the connection below. Nil ends the connection.
 	OnTimeout func(c *Conn, what weir.Timeout)
 
-	// OnStop is as weir's: a Stop of the loop is about to close the connection.
+	// OnStop is as weir's: a Stop of the loop is about to close the connection, whose handshake is done.
 	OnStop func(c *Conn)
 
-	// OnClose is the last call: nil after Close or when both directions had ended; a *HandshakeError where there was no
-	// handshake; a *weir.OpError of ErrTruncated, of the peer's alert, which matches tls.AlertError, or of what was wrong
+	// OnClose is the last call: nil after Close, a Stop, or when both directions had ended; a *HandshakeError where the
+	// handshake failed; a *weir.OpError of ErrTruncated, of the peer's alert, which matches tls.AlertError, or of what was wrong
 	// with its records; or else what weir tells.
 	OnClose func(c *Conn, err error)
 }

@@ -22,7 +22,8 @@ type handshake struct {
 	uncounted bool
 	finished  bool
 	deadline  *weir.Timer
-	since     time.Time // the server has waited for its peer
+	since     time.Time  // the server has waited for its peer
+	lane      *weir.Lane // of the connection below, but for the handshake
 
 	next func() (struct{}, bool) // resumes; false: it has finished. nil before the first step, and with Config.Blocking
 	quit func()                  // has it end
@@ -54,6 +55,7 @@ func (c *Conn) begin() {
 	c.tls = c.newTLS()
 	h := &handshake{conn: c}
 	c.handshake = h
+	h.lane = c.raw.Lane()
 	c.raw.SetLane(c.handshakes.lane)
 	c.handshakes.add()
 	h.limit()
@@ -168,6 +170,9 @@ func (h *handshake) coroutine(yield func(struct{}) bool) {
 func (h *handshake) recoverPanic() {
 	if r := recover(); r != nil {
 		h.err = fmt.Errorf("a callback panicked: %v", r)
+		if err, ok := r.(error); ok {
+			h.err = fmt.Errorf("a callback panicked: %w", err)
+		}
 		h.stack = debug.Stack()
 	}
 }
@@ -207,7 +212,7 @@ func (h *handshake) finish() {
 	h.over()
 	c.handshake, c.phase = nil, phaseOpen
 	c.wire.await = nil
-	c.raw.SetLane(nil)
+	c.raw.SetLane(h.lane)
 	state := c.tls.ConnectionState()
 	c.handshakes.countDone(state.DidResume)
 	refused := c.refused

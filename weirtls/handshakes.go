@@ -15,14 +15,18 @@ type Handshakes struct {
 	task *weir.Task
 	max  int
 
-	going   list // begun, and able to go on
-	fresh   list // able to begin
-	waiting list // begun as the server, and waiting for the peer, longest first
-	begun   int
-	room    *weir.Timer // when the longest in waiting has to give way; nil before the first time
-	late    []*Conn     // to be read on, though weir has nothing more to say of them
-	plain   []byte      // where records are decrypted to, of all connections; nil before the first
-	counts  counters
+	going list // begun, and able to go on
+	fresh list // able to begin
+	begun int  // as the server
+
+	// Of those, who wait for their peer, longest first.
+	unanswered list
+	waiting    list
+
+	room   *weir.Timer // when the longest in waiting has to give way; nil before the first time
+	late   []*Conn     // to be read on, though weir has nothing more to say of them
+	plain  []byte      // where records are decrypted to, of all connections; nil before the first
+	counts counters
 }
 
 type key struct{}
@@ -42,10 +46,11 @@ func newHandshakes(l *weir.Loop) *Handshakes {
 	return q
 }
 
-// SetMax is how many handshakes may be begun as the server and not done; those beyond wait for their turn, with next to
-// no memory. When there are so many, the one that has waited longest for its peer, a second at least, gives way to the
-// next, with ErrCrowded: one that stalls costs nobody else the handshake. Those as the client are as many as the program
-// begins. Default: 4,096. n < 1 is 1.
+// SetMax is how many handshakes may be begun as the server and not done; those beyond wait for their turn, and hold what
+// one read of them brought, 64 KiB at most. When there are so many, the one that has waited longest for its peer gives way
+// to the next, with ErrCrowded, after a second at least, or at once if its peer has not said enough for an answer: who
+// stalls costs nobody else the handshake. Those as the client are as many as the program begins. Default: 4,096. n < 1
+// is 1.
 func (q *Handshakes) SetMax(n int) {
 	q.max = max(n, 1)
 	q.task.Again()
@@ -67,11 +72,15 @@ func (q *Handshakes) enqueue(h *handshake) {
 
 // wait takes note that a handshake waits for its peer, and may have to give way where another can begin.
 func (q *Handshakes) wait(h *handshake) {
-	if h.conn.set.role != AsServer {
+	switch {
+	case h.conn.set.role != AsServer:
 		return
+	case h.conn.wire.answered:
+		h.since = q.loop.Now()
+		q.waiting.push(h)
+	default:
+		q.unanswered.push(h)
 	}
-	h.since = q.loop.Now()
-	q.waiting.push(h)
 	if q.fresh.first != nil {
 		q.task.Again()
 	}
@@ -107,43 +116,49 @@ func (q *Handshakes) later(c *Conn) {
 	q.task.Again()
 }
 
-// step does the next piece of work, and tells whether there is more.
+// step does the next piece of work, and tells whether there was one.
 func (q *Handshakes) step() (more bool) {
 	if len(q.late) > 0 {
 		c := q.late[0]
 		q.late = slices.Delete(q.late, 0, 1)
 		c.read()
 		c.wire.keep()
-	} else if h := q.next(); h != nil {
-		h.step()
+		return true
 	}
-	return len(q.late) > 0 || q.going.first != nil || q.fresh.first != nil && q.hasRoom()
+	h := q.next()
+	if h == nil {
+		return false
+	}
+	h.step()
+	return true
 }
 
-// next is the handshake whose turn it is, or nil. One that is paused steps aside until it is resumed.
+// next is the handshake whose turn it is, or nil. Those that are paused step aside until they are resumed.
 func (q *Handshakes) next() *handshake {
-	h := q.going.first
-	if h == nil {
-		h = q.fresh.first
+	for {
+		h := q.going.first
+		if h == nil {
+			h = q.fresh.first
+		}
+		switch {
+		case h == nil:
+			return nil
+		case h.conn.paused:
+			h.leaveList()
+			h.state = stageAside
+		case h.begun || q.admit(h):
+			h.leaveList()
+			return h
+		default:
+			return nil
+		}
 	}
-	switch {
-	case h == nil:
-		return nil
-	case h.conn.paused:
-		h.leaveList()
-		h.state = stageAside
-		return nil
-	case !h.begun && !q.admit(h):
-		return nil
-	}
-	h.leaveList()
-	return h
 }
 
 // admit has a handshake begin, if there is room.
 func (q *Handshakes) admit(h *handshake) bool {
 	if h.conn.set.role == AsServer {
-		if !q.hasRoom() {
+		if q.begun >= q.max && !q.makeRoom() {
 			return false
 		}
 		q.begun++
@@ -159,18 +174,20 @@ func (q *Handshakes) admit(h *handshake) bool {
 // way round the earth takes, by satellite.
 const leastWait = time.Second
 
-// hasRoom tells whether one more can begin, makes room where somebody has waited for long enough, and has that be seen
-// to later where nobody has.
-func (q *Handshakes) hasRoom() bool {
-	oldest := q.waiting.first
-	if q.begun >= q.max && oldest != nil {
-		left := leastWait - q.loop.Now().Sub(oldest.since)
-		if left > 0 {
+// makeRoom has one give way: who was not answered anything, and so has cost next to nothing, at once, of the others the
+// one that has waited longest, if that was long enough. Otherwise it has the queue look again when it will have been.
+func (q *Handshakes) makeRoom() bool {
+	oldest := q.unanswered.first
+	if oldest == nil {
+		if oldest = q.waiting.first; oldest == nil {
+			return false
+		}
+		if left := leastWait - q.loop.Now().Sub(oldest.since); left > 0 {
 			q.wakeIn(left)
 			return false
 		}
-		oldest.fail(KindCrowded, ErrCrowded)
 	}
+	oldest.fail(KindCrowded, ErrCrowded)
 	return q.begun < q.max
 }
 

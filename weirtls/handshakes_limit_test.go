@@ -184,3 +184,28 @@ func TestBlockingPeerEnds(t *testing.T) {
 		_ = c.Close()
 	})
 }
+
+// TestHandshakesUnanswered holds "or at once if its peer has not said enough for an answer": records that are whole, and
+// begin a message that never ends, cost their sender nothing, and keep nobody out.
+func TestHandshakesUnanswered(t *testing.T) {
+	t.Parallel()
+	inMemory(t, weir.Config{}, func(t *testing.T, p *place) {
+		do(t, p.loop, func() { HandshakesOf(p.loop).SetMax(2) })
+		at := p.serve(Config{TLS: serverTLS(0)}, weir.ConnConfig{}, Handler{})
+		for range 2 {
+			c := p.dial(at)
+			defer c.Close()
+			_, _ = c.Write([]byte{22, 3, 1, 0, 4, 1, 0, 2, 0}) // a ClientHello of 512 bytes, of which nothing follows
+		}
+		time.Sleep(10 * time.Millisecond)
+		began := time.Now()
+		c := tls.Client(p.dial(at), clientTLS(0))
+		if err := c.Handshake(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("a newcomer waited %v", took)
+		}
+		_ = c.NetConn().Close()
+	})
+}

@@ -52,7 +52,7 @@ func Accept(cfg Config, h Handler) (weir.ConnHandler, error) {
 		if _, came := raw.Data.(*Conn); !came {
 			accept(raw)
 		}
-		of(raw).closed(err)
+		connOf(raw).closed(err)
 	}
 	return conn, nil
 }

@@ -2,9 +2,11 @@ package weirtls
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/weirnet/weir"
 )
@@ -87,4 +89,54 @@ func (l *lineFirst) Write(b []byte) (int, error) {
 	}
 	rest, err := l.peer.Write(b[n:])
 	return n + rest, err
+}
+
+// TestClientBeforeOpen: TLS that is begun on a connection on its way begins when it is there, and not where it is paused
+// then; and the connection goes back to the lane that it was moved to.
+func TestClientBeforeOpen(t *testing.T) {
+	t.Parallel()
+	onEachKernel(t, weir.Config{}, func(t *testing.T, p *place) {
+		to, accept := p.listen()
+		over, heard := make(chan error, 1), make(chan int, 1)
+		do(t, p.loop, func() {
+			lane := p.loop.NewLane()
+			raw, err := p.loop.DialTCP(loopback, to, weir.ConnConfig{}, weir.ConnHandler{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			raw.SetLane(lane)
+			_, err = Client(raw, Config{TLS: clientTLS(0)}, Handler{
+				OnOpen: func(c *Conn) {
+					c.Pause()
+					p.loop.AfterFunc(20*time.Millisecond, func() {
+						heard <- c.Raw().Stats().Queued + int(c.Raw().Stats().Written)
+						c.Resume()
+					})
+				},
+				OnHandshake: func(c *Conn, _ tls.ConnectionState) {
+					if raw.Lane() != lane {
+						t.Error("it is not in its lane")
+					}
+					_ = c.Close()
+				},
+				OnClose: func(_ *Conn, err error) { over <- err },
+			})
+			if err != nil || raw.Open() {
+				t.Errorf("Client answers %v; open %v", err, raw.Open())
+			}
+		})
+		c := stdConn(AsServer, accept(), serverTLS(0))
+		go func() {
+			_ = c.Handshake()
+			_, _ = c.Read(make([]byte, 1))
+			_ = c.Close()
+		}()
+		if n := <-heard; n > 0 {
+			t.Errorf("%d bytes were sent by one that is paused", n)
+		}
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -29,8 +29,9 @@ type wire struct {
 	head   [headerBytes]byte // the part of the next record's header that has been
 	headed int
 
-	answers answers
-	refused bool // a write was: the connection below is over, and tells why
+	answered bool // something was written
+	answers  answers
+	refused  bool // a write was: the connection below is over, and tells why
 
 	// Of a handshake; nil after it. With Config.Blocking all of the wire is its goroutine's while that runs.
 	await func() bool // returns when there is more in, or false when the handshake is given up
@@ -99,7 +100,7 @@ func (w *wire) whole() bool {
 		return false
 	}
 	size := int(binary.BigEndian.Uint16(w.in[3:]))
-	record := w.in[0] >= typeChangeCipherSpec && w.in[0] <= typeApplicationData && w.in[1] == 3 && size <= mostRecord
+	record := w.in[0] >= typeChangeCipherSpec && w.in[0] <= typeApplicationData && w.in[1] < 0x10 && size <= mostRecord
 	return !record || len(w.in) >= headerBytes+size
 }
 
@@ -142,6 +143,7 @@ func (w *wire) take(p []byte) (n int) {
 
 // Write takes all of b, or answers that the connection takes nothing more.
 func (w *wire) Write(b []byte) (n int, err error) {
+	w.answered = true
 	switch {
 	case w.hold != nil:
 		w.hold.out = append(w.hold.out, b...)
