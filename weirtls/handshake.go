@@ -154,13 +154,17 @@ func (h *handshake) step() {
 func (h *handshake) coroutine(yield func(struct{}) bool) {
 	w := &h.conn.wire
 	w.await = func() bool { return yield(struct{}{}) }
+	defer func() { h.finished = true }() // Goexit returns to nobody who could see to that
 	defer h.recoverPanic()
 	h.err = h.conn.tls.Handshake()
 }
 
 func (h *handshake) recoverPanic() {
-	if r := recover(); r != nil {
+	switch r := recover(); {
+	case r != nil:
 		h.err = fmt.Errorf("a callback panicked: %v", r)
+		fallthrough
+	case h.exited:
 		h.stack = debug.Stack()
 	}
 }
@@ -230,24 +234,26 @@ func (h *handshake) giveUp() {
 	switch {
 	case h.away != nil:
 		h.away.cancel()
-	case h.state == stageRunning:
+	case h.state == stageRunning && !h.finished:
 		return
 	case h.quit != nil:
 		h.quit()
 	}
-	if h.state != stageRunning {
-		h.over()
-	}
+	h.over()
 }
 
-// over takes the handshake out of the queue.
+// over takes the handshake out of the queue. Where a goroutine still has it, its place is free when that has ended.
 func (h *handshake) over() {
 	if h.state == stageOver {
 		return
 	}
+	away := h.isAway()
 	h.state = stageOver
 	if h.deadline != nil {
 		h.deadline.Stop()
 	}
 	h.conn.handshakes.over(h)
+	if !away {
+		h.conn.handshakes.free(h)
+	}
 }

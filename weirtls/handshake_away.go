@@ -79,7 +79,7 @@ func (a *away) landed() {
 	c := h.conn
 	if c.phase == phaseClosed {
 		if h.finished {
-			h.over()
+			c.handshakes.free(h)
 		}
 		return
 	}

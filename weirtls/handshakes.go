@@ -64,11 +64,18 @@ func (q *Handshakes) enqueue(h *handshake) {
 // over takes a handshake out.
 func (q *Handshakes) over(h *handshake) {
 	h.leaveList()
-	if !h.begun {
+	if h.begun {
+		q.counts.inProgress.Add(-1)
+	} else {
 		q.counts.waiting.Add(-1)
+	}
+}
+
+// free gives its place to another one.
+func (q *Handshakes) free(h *handshake) {
+	if !h.begun {
 		return
 	}
-	q.counts.inProgress.Add(-1)
 	if q.begun--; q.fresh.first != nil {
 		q.task.Again()
 	}
