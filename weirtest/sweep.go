@@ -36,6 +36,9 @@ type Scenario struct {
 	// a socket that it says is ready, and wakes, as nobody could end a loop that waits.
 	Lasting bool
 
+	// Quick has each call fail with one errno only, another each time, as -short does. Default: with all.
+	Quick bool
+
 	// Settle is how long a loop makes no call before its run is over and it is stopped. A scenario that tries again
 	// after a second needs more than that; in memory it costs nothing. Default: 30 ms.
 	Settle time.Duration
@@ -62,8 +65,8 @@ type Scenario struct {
 // A loop that asks its poller more than 5,000 times is ended. A run in a bubble that takes a minute of real time, as
 // with a callback that does not return, ends the process with a panic that tells the plan.
 //
-// With -short each call fails with one errno only. Where the scenario fails without a fault, as its kernel lacks what
-// it needs, the test is skipped.
+// With -short, as with Scenario.Quick, each call fails with one errno only. Where the scenario fails without a fault, as
+// its kernel lacks what it needs, the test is skipped.
 //
 //   - Owner: a test that runs alone: no t.Parallel, and no bubble around it.
 func Sweep(t *testing.T, s Scenario) {
@@ -131,7 +134,7 @@ func newSweep(s Scenario) *sweep {
 		s.MaxQuietCalls = 200
 	}
 	return &sweep{
-		Scenario: s, log: func(string, ...any) {}, ran: func(fault.Plan) {}, short: testing.Short(),
+		Scenario: s, log: func(string, ...any) {}, ran: func(fault.Plan) {}, short: s.Quick || testing.Short(),
 		hangTime: time.Minute, hung: func(p fault.Plan) {
 			panic(fmt.Sprintf("weirtest: the run with the plan %q, for Config.Faults, hangs", p.String()))
 		},

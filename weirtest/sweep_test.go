@@ -262,8 +262,7 @@ func TestSweepCovers(t *testing.T) {
 // TestSweepShort runs one errno of each call, and another for the next call.
 func TestSweepShort(t *testing.T) {
 	t.Parallel()
-	w := newSweep(Scenario{})
-	w.short = true
+	w := newSweep(Scenario{Quick: true})
 	for k := 1; k <= 2; k++ {
 		plans := w.plans(k, []fault.Call{fault.Recv, fault.Wake})
 		if len(plans) != 2 || plans[0].Rules[0].Call != fault.Recv || plans[1].Rules[0].Call != fault.Wake {

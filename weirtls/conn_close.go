@@ -139,6 +139,7 @@ func (c *Conn) limitClose() {
 	if c.set.closeTimeout == 0 {
 		return
 	}
+	c.raw.Flush() // what goes out at once is no sign that the peer takes anything
 	l := &closeLimit{conn: c, after: c.set.closeTimeout, written: c.raw.Stats().Written}
 	l.timer = c.Loop().AfterFunc(l.after, l.over)
 	c.limit = l

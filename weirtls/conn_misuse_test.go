@@ -102,8 +102,8 @@ func TestConnOf(t *testing.T) {
 	}
 }
 
-// TestHalfClose12 holds "a peer may end at once, too, instead of answering": one of the standard library answers.
-func TestHalfClose12(t *testing.T) {
+// TestHalfCloseOfOld holds "a peer may end at once, too, instead of answering": one of the standard library answers.
+func TestHalfCloseOfOld(t *testing.T) {
 	t.Parallel()
 	onEachKernel(t, weir.Config{}, func(t *testing.T, p *place) {
 		to, accept := p.listen()

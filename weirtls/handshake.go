@@ -16,14 +16,13 @@ import (
 // A connection that is Closed or Reset by a callback within it only says so: a coroutine cannot be stopped from inside.
 // Who has resumed it sees to that.
 type handshake struct {
-	conn      *Conn
-	state     stage
-	begun     bool
-	uncounted bool
-	finished  bool
-	deadline  *weir.Timer
-	since     time.Time  // the server has waited for its peer
-	lane      *weir.Lane // of the connection below, but for the handshake
+	conn     *Conn
+	state    stage
+	begun    bool
+	finished bool
+	deadline *weir.Timer
+	since    time.Time  // the server has waited for its peer
+	lane     *weir.Lane // of the connection below, but for the handshake
 
 	next func() (struct{}, bool) // resumes; false: it has finished. nil before the first step, and with Config.Blocking
 	quit func()                  // has it end
@@ -163,16 +162,20 @@ func (h *handshake) step() {
 func (h *handshake) coroutine(yield func(struct{}) bool) {
 	w := &h.conn.wire
 	w.await = func() bool { return yield(struct{}{}) }
+	defer func() { h.finished = true }() // Goexit returns to nobody who could see to that
 	defer h.recoverPanic()
 	h.err = h.conn.tls.Handshake()
 }
 
 func (h *handshake) recoverPanic() {
-	if r := recover(); r != nil {
+	switch r := recover(); {
+	case r != nil:
 		h.err = fmt.Errorf("a callback panicked: %v", r)
 		if err, ok := r.(error); ok {
 			h.err = fmt.Errorf("a callback panicked: %w", err)
 		}
+		fallthrough
+	case h.exited:
 		h.stack = debug.Stack()
 	}
 }
@@ -251,26 +254,28 @@ func (h *handshake) giveUp() {
 	switch {
 	case h.away != nil:
 		h.away.cancel()
-	case h.state == stageRunning:
+	case h.state == stageRunning && !h.finished:
 		return
 	case h.quit != nil:
 		h.quit()
 	}
-	if h.state == stageRunning {
-		h.conn.handshakes.uncount(h)
-		return
-	}
 	h.over()
 }
 
-// over takes the handshake out of the queue.
+// over takes the handshake out of the queue. Where a goroutine still has it, its place is free when that has ended.
 func (h *handshake) over() {
 	if h.state == stageOver {
 		return
+	}
+	if h.isAway() {
+		h.away.outlasts = true
 	}
 	h.state = stageOver
 	if h.deadline != nil {
 		h.deadline.Stop()
 	}
-	h.conn.handshakes.over(h)
+	h.conn.handshakes.remove(h)
+	if h.away == nil || !h.away.outlasts {
+		h.conn.handshakes.free(h)
+	}
 }

@@ -19,9 +19,10 @@ type away struct {
 	turn      chan struct{} // buffered: the goroutine may go on
 	flight    flight
 
-	// The loop's: what was received meanwhile.
+	// The loop's: what was received meanwhile, and whether the goroutine is to end after the connection.
 	early    []byte
 	earlyEnd bool
+	outlasts bool
 }
 
 var errExited = errors.New("a callback ended its goroutine")
@@ -80,8 +81,8 @@ func (a *away) landed() {
 	h := a.handshake
 	c := h.conn
 	if c.phase == phaseClosed {
-		if h.finished {
-			h.over()
+		if h.finished && a.outlasts {
+			c.handshakes.free(h)
 		}
 		return
 	}

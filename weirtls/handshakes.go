@@ -86,28 +86,24 @@ func (q *Handshakes) wait(h *handshake) {
 	}
 }
 
-// over takes a handshake out, and gives its place to the next.
-func (q *Handshakes) over(h *handshake) {
+// remove takes a handshake out.
+func (q *Handshakes) remove(h *handshake) {
 	h.leaveList()
-	q.uncount(h)
-	if h.begun && h.conn.set.role == AsServer {
-		if q.begun--; q.fresh.first != nil {
-			q.task.Again()
-		}
+	if h.begun {
+		q.counts.inProgress.Add(-1)
+	} else {
+		q.counts.waiting.Add(-1)
 	}
 }
 
-// uncount takes a handshake out of what Stats tells of now, once: one on a goroutine may outlast its connection.
-func (q *Handshakes) uncount(h *handshake) {
-	switch {
-	case h.uncounted:
+// free gives its place to another one.
+func (q *Handshakes) free(h *handshake) {
+	if !h.begun || h.conn.set.role != AsServer {
 		return
-	case h.begun:
-		q.counts.inProgress.Add(-1)
-	default:
-		q.counts.waiting.Add(-1)
 	}
-	h.uncounted = true
+	if q.begun--; q.fresh.first != nil {
+		q.task.Again()
+	}
 }
 
 // later has a connection read on.
