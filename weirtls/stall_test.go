@@ -177,7 +177,13 @@ func stallPaused(s *stalled, where, peer string) {
 	}
 	cfg := serverTLS(0)
 	cfg.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		pause("in")
+		if !s.blocking {
+			pause("in")
+			return nil, nil
+		}
+		paused := make(chan struct{}) // the connection is the loop's
+		_ = s.l.Post(func() { pause("in"); close(paused) })
+		<-paused
 		return nil, nil
 	}
 	may := ""
