@@ -84,6 +84,9 @@ func (w *wire) keep() {
 	case !w.owned:
 		w.kept = append(w.kept[:0], w.in...)
 		w.in, w.owned = w.kept, true
+	case cap(w.kept) > mostRecord && len(w.in) < cap(w.kept)/4: // a read was put behind the beginning of a record
+		w.kept = append([]byte(nil), w.in...)
+		w.in, w.owned = w.kept, true
 	}
 }
 
