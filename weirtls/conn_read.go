@@ -83,7 +83,8 @@ func (c *Conn) unread() bool { return c.failure != nil || c.wire.pending() }
 // decrypt fills buf with the plaintext of records, as long as a whole one has room, and tells of an error that ends the
 // reading.
 func (c *Conn) decrypt(buf []byte) (n int, err error) {
-	for records := 1; len(buf)-n >= mostPlain && c.wire.pending(); records++ {
+	c.wire.records = 0
+	for len(buf)-n >= mostPlain && c.wire.pending() {
 		c.wire.answers.wanted = true
 		m, err := c.tls.Read(buf[n:])
 		c.wire.answers.wanted = false
@@ -95,16 +96,10 @@ func (c *Conn) decrypt(buf []byte) (n int, err error) {
 			return n, nil
 		case err != nil:
 			return n, err
-		case records%lookEvery == 0 && c.Loop().Expired():
-			return n, nil
 		}
 	}
 	return n, nil
 }
-
-// lookEvery is how many records are decrypted before a look at the clock: so many of the smallest take some
-// microseconds.
-const lookEvery = 16
 
 func (c *Conn) deliver(b []byte) {
 	if c.phase == phaseOpen && c.handler.OnData != nil {

@@ -96,6 +96,9 @@ func (c *Conn) sendEnd() {
 		return
 	}
 	c.writeEnd()
+	if c.wire.ended && !c.ended && c.unread() {
+		return // with both directions over the connection below would close before all is delivered, which sees to it itself
+	}
 	_ = c.raw.CloseWrite()
 }
 

@@ -130,6 +130,9 @@ func (h *handshake) enqueue() {
 
 // resumed is called when the connection is no longer paused.
 func (h *handshake) resumed() {
+	if h.conn.phase == phaseClosed {
+		return
+	}
 	if h.deadline != nil {
 		h.deadline.Reset(h.conn.set.handshakeTimeout)
 	}
@@ -251,6 +254,9 @@ func (h *handshake) fail(k Kind, why error) {
 
 // giveUp ends the handshake from outside. Where it runs, that is left to who has resumed it.
 func (h *handshake) giveUp() {
+	if h.deadline != nil {
+		h.deadline.Stop() // a callback on a goroutine may go on
+	}
 	switch {
 	case h.away != nil:
 		h.away.cancel()

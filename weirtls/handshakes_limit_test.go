@@ -209,3 +209,46 @@ func TestHandshakesUnanswered(t *testing.T) {
 		_ = c.NetConn().Close()
 	})
 }
+
+// TestResumeAfterClose: a connection that was closed while its handshake was paused has no time limit any more.
+func TestResumeAfterClose(t *testing.T) {
+	t.Parallel()
+	inMemory(t, weir.Config{}, func(t *testing.T, p *place) {
+		at := p.serve(Config{TLS: serverTLS(0)}, weir.ConnConfig{}, Handler{OnOpen: func(c *Conn) {
+			c.Pause()
+			c.Loop().AfterFunc(time.Second, func() {
+				_ = c.Close()
+				c.Resume()
+			})
+		}})
+		c := p.dial(at)
+		_, _ = io.Copy(io.Discard, c)
+		time.Sleep(time.Minute)
+		if s := HandshakesOf(p.loop).Stats(); s.GivenUp != 1 || s.Failed != [Kinds]uint64{} {
+			t.Errorf("%+v", s)
+		}
+		_ = c.Close()
+	})
+}
+
+// TestBlockingOutlives: a callback that heeds no context, and outlasts the time limit of its handshake, does not have it
+// fail a second time.
+func TestBlockingOutlives(t *testing.T) {
+	t.Parallel()
+	inMemory(t, weir.Config{}, func(t *testing.T, p *place) {
+		cfg := Config{Blocking: true, TLS: &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			time.Sleep(time.Minute)
+			return nil, h.Context().Err()
+		}}}
+		at := p.serve(cfg, weir.ConnConfig{}, Handler{OnOpen: func(c *Conn) {
+			c.Loop().AfterFunc(time.Second, func() { _ = c.Close() })
+		}})
+		c := p.dial(at)
+		_ = tls.Client(c, clientTLS(0)).Handshake()
+		time.Sleep(2 * time.Minute)
+		if s := HandshakesOf(p.loop).Stats(); s.GivenUp != 1 || s.Failed != [Kinds]uint64{} || s.InProgress != 0 {
+			t.Errorf("%+v", s)
+		}
+		_ = c.Close()
+	})
+}

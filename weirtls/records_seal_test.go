@@ -15,6 +15,7 @@ import (
 // sealer makes records of a client over TLS 1.3 that crypto/tls would not, with TLS_AES_128_GCM_SHA256.
 type sealer struct {
 	t      *testing.T
+	server bool         // it is one
 	log    bytes.Buffer // the client's KeyLogWriter
 	secret []byte
 	seq    uint64
@@ -46,8 +47,12 @@ func (s *sealer) expand(label string, size int) []byte {
 func (s *sealer) seal(kind byte, data []byte) []byte {
 	s.t.Helper()
 	if s.secret == nil {
+		label := "CLIENT_TRAFFIC_SECRET_0"
+		if s.server {
+			label = "SERVER_TRAFFIC_SECRET_0"
+		}
 		for line := range strings.Lines(s.log.String()) {
-			if f := strings.Fields(line); f[0] == "CLIENT_TRAFFIC_SECRET_0" {
+			if f := strings.Fields(line); f[0] == label {
 				s.secret, _ = hex.DecodeString(f[2])
 			}
 		}
@@ -67,7 +72,7 @@ func (s *sealer) seal(kind byte, data []byte) []byte {
 	s.seq++
 	header := binary.BigEndian.AppendUint16([]byte{dataRecord, 3, 3}, uint16(len(data)+1+aead.Overhead()))
 	record := aead.Seal(header, nonce, append(bytes.Clone(data), kind), header)
-	if kind == handshakeRecord && bytes.Equal(data, keyUpdate) {
+	if kind == handshakeRecord && len(data) == len(keyUpdate) && data[0] == keyUpdate[0] {
 		s.secret, s.seq = s.expand("traffic upd", sha256.Size), 0
 	}
 	return record
