@@ -21,7 +21,8 @@ type handshake struct {
 	begun    bool
 	finished bool
 	deadline *weir.Timer
-	since    time.Time  // the server has waited for its peer
+	answered bool       // the server has said something
+	since    time.Time  // it did last, or was last paused
 	lane     *weir.Lane // of the connection below, but for the handshake
 
 	next func() (struct{}, bool) // resumes; false: it has finished. nil before the first step, and with Config.Blocking
@@ -33,9 +34,7 @@ type handshake struct {
 	stack  []byte // where it panicked
 	exited bool   // a callback ended its goroutine
 
-	// Its place in one of the queue's lists.
-	in         *list
-	prev, more *handshake
+	links [listKinds]link // its places in the queue's lists
 }
 
 type stage uint8
@@ -141,6 +140,12 @@ func (h *handshake) resumed() {
 	}
 }
 
+// stepAside has the handshake wait for the program, and not for its peer.
+func (h *handshake) stepAside() {
+	h.leave(ofWaiting)
+	h.state = stageAside
+}
+
 // step runs the handshake up to where it waits for the peer, or to its end.
 func (h *handshake) step() {
 	switch {
@@ -194,7 +199,7 @@ func (h *handshake) stepped() {
 		c.handshakes.wait(h)
 		h.goOn()
 	case c.paused:
-		h.state = stageAside
+		h.stepAside()
 	default:
 		h.finish()
 	}

@@ -19,7 +19,8 @@ type Handshakes struct {
 	fresh list // able to begin
 	begun int  // as the server
 
-	// Of those, who wait for their peer, longest first.
+	// Of those, who wait for their peer, longest first. One that was answered stays in waiting until its next answer,
+	// though it may go on meanwhile: who says nothing, a record at a time, does not keep its place by that.
 	unanswered list
 	waiting    list
 
@@ -41,7 +42,7 @@ func HandshakesOf(l *weir.Loop) *Handshakes {
 }
 
 func newHandshakes(l *weir.Loop) *Handshakes {
-	q := &Handshakes{loop: l, lane: l.NewLane(), max: defaultMax}
+	q := &Handshakes{loop: l, lane: l.NewLane(), max: defaultMax, waiting: list{kind: ofWaiting}}
 	q.task = q.lane.Work(q.step)
 	return q
 }
@@ -75,10 +76,11 @@ func (q *Handshakes) wait(h *handshake) {
 	switch {
 	case h.conn.set.role != AsServer:
 		return
-	case h.conn.wire.answered:
+	case h.conn.wire.answered, h.answered && h.links[ofWaiting].in == nil:
+		h.answered, h.conn.wire.answered = true, false
 		h.since = q.loop.Now()
 		q.waiting.push(h)
-	default:
+	case !h.answered:
 		q.unanswered.push(h)
 	}
 	if q.fresh.first != nil {
@@ -88,7 +90,8 @@ func (q *Handshakes) wait(h *handshake) {
 
 // remove takes a handshake out.
 func (q *Handshakes) remove(h *handshake) {
-	h.leaveList()
+	h.leave(ofTurn)
+	h.leave(ofWaiting)
 	if h.begun {
 		q.counts.inProgress.Add(-1)
 	} else {
@@ -140,10 +143,10 @@ func (q *Handshakes) next() *handshake {
 		case h == nil:
 			return nil
 		case h.conn.paused:
-			h.leaveList()
-			h.state = stageAside
+			h.leave(ofTurn)
+			h.stepAside()
 		case h.begun || q.admit(h):
-			h.leaveList()
+			h.leave(ofTurn)
 			return h
 		default:
 			return nil
@@ -175,7 +178,7 @@ const leastWait = time.Second
 func (q *Handshakes) makeRoom() bool {
 	oldest := q.unanswered.first
 	if oldest == nil {
-		if oldest = q.waiting.first; oldest == nil {
+		if oldest = q.longest(); oldest == nil {
 			return false
 		}
 		if left := leastWait - q.loop.Now().Sub(oldest.since); left > 0 {
@@ -185,6 +188,16 @@ func (q *Handshakes) makeRoom() bool {
 	}
 	oldest.fail(KindCrowded, ErrCrowded)
 	return q.begun < q.max
+}
+
+// longest is the handshake that was answered and has waited longest for its peer. It is asked for when none can go on;
+// those that run do so on goroutines of their own.
+func (q *Handshakes) longest() *handshake {
+	h := q.waiting.first
+	for h != nil && h.state == stageRunning {
+		h = h.links[ofWaiting].more
+	}
+	return h
 }
 
 // wakeIn has the task look again.
@@ -204,34 +217,52 @@ func (q *Handshakes) plainBuffer() []byte {
 }
 
 // list is a queue of handshakes, linked through them, so that any can be taken out.
-type list struct{ first, last *handshake }
+type list struct {
+	kind        listKind
+	first, last *handshake
+}
+
+// listKind is a kind of list. A handshake is in one of each kind at most.
+type listKind uint8
+
+const (
+	ofTurn listKind = iota
+	ofWaiting
+	listKinds
+)
+
+// link is a handshake's place in a list.
+type link struct {
+	in         *list
+	prev, more *handshake
+}
 
 func (l *list) push(h *handshake) {
-	h.leaveList()
-	h.in, h.prev = l, l.last
+	h.leave(l.kind)
+	h.links[l.kind] = link{in: l, prev: l.last}
 	if l.last != nil {
-		l.last.more = h
+		l.last.links[l.kind].more = h
 	} else {
 		l.first = h
 	}
 	l.last = h
 }
 
-// leaveList takes the handshake out of the list that it is in, if any.
-func (h *handshake) leaveList() {
-	l := h.in
-	if l == nil {
+// leave takes the handshake out of the list of a kind that it is in, if any.
+func (h *handshake) leave(kind listKind) {
+	k := h.links[kind]
+	if k.in == nil {
 		return
 	}
-	if h.prev != nil {
-		h.prev.more = h.more
+	if k.prev != nil {
+		k.prev.links[kind].more = k.more
 	} else {
-		l.first = h.more
+		k.in.first = k.more
 	}
-	if h.more != nil {
-		h.more.prev = h.prev
+	if k.more != nil {
+		k.more.links[kind].prev = k.prev
 	} else {
-		l.last = h.prev
+		k.in.last = k.prev
 	}
-	h.in, h.prev, h.more = nil, nil, nil
+	h.links[kind] = link{}
 }

@@ -252,3 +252,41 @@ func TestBlockingOutlives(t *testing.T) {
 		_ = c.Close()
 	})
 }
+
+// TestHandshakesCrumbs has clients in all the places that there are that were answered, and send now and then a record
+// that has nothing in it: they, too, give way after a second.
+func TestHandshakesCrumbs(t *testing.T) {
+	t.Parallel()
+	inMemory(t, weir.Config{}, func(t *testing.T, p *place) {
+		const most = 3
+		do(t, p.loop, func() { HandshakesOf(p.loop).SetMax(most) })
+		at := p.serve(Config{TLS: serverTLS(0)}, weir.ConnConfig{}, Handler{})
+		until := make(chan struct{})
+		defer close(until)
+		for range most {
+			c := p.dial(at)
+			defer c.Close()
+			go func() { _ = tls.Client(onlyOnce{peer: c, said: new(bool)}, clientTLS(tls.VersionTLS13)).Handshake() }()
+			go func() {
+				for {
+					select {
+					case <-time.After(400 * time.Millisecond):
+						_, _ = c.Write([]byte{typeChangeCipherSpec, 3, 3, 0, 1, 1})
+					case <-until:
+						return
+					}
+				}
+			}()
+		}
+		time.Sleep(100 * time.Millisecond)
+		began := time.Now()
+		c := tls.Client(p.dial(at), clientTLS(0))
+		if err := c.Handshake(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took < 800*time.Millisecond || took > time.Second {
+			t.Errorf("a newcomer waited %v, want what is left of a second", took)
+		}
+		_ = c.NetConn().Close()
+	})
+}

@@ -31,7 +31,7 @@ type wire struct {
 
 	records int // begun since decrypt was called
 
-	answered bool // something was written
+	answered bool // something was written since the handshake last asked
 	answers  answers
 	refused  bool // a write was: the connection below is over, and tells why
 
