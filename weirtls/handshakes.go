@@ -32,7 +32,7 @@ type Handshakes struct {
 
 type key struct{}
 
-// defaultMax of them, with a stack, the messages of the peer and the keys each, take some 100 MB.
+// defaultMax is more than an honest load needs: what a processor can sign, times the longest way round the earth.
 const defaultMax = 4096
 
 // HandshakesOf are the handshakes of the loop, always the same. It is for the loop's goroutine, as is what can be done
@@ -50,7 +50,8 @@ func newHandshakes(l *weir.Loop) *Handshakes {
 // SetMax is how many handshakes may be begun as the server and not done; those beyond wait for their turn, and hold what
 // one read of them brought, 64 KiB at most. When there are so many, the one that has waited longest for its peer gives way
 // to the next, with ErrCrowded, after a second at least, or at once if its peer has not said enough for an answer: who
-// stalls costs nobody else the handshake. Those as the client are as many as the program begins. Default: 4,096. n < 1
+// stalls costs nobody else the handshake. Honest ones take some 25 KB each, those with the largest ClientHello that
+// crypto/tls takes, of 64 KiB, 310 KB. Those as the client are as many as the program begins. Default: 4,096. n < 1
 // is 1.
 func (q *Handshakes) SetMax(n int) {
 	q.max = max(n, 1)

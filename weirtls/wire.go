@@ -29,7 +29,7 @@ type wire struct {
 	head   [headerBytes]byte // the part of the next record's header that has been
 	headed int
 
-	records int // begun since decrypt was called
+	records int // begun, in a handshake or since decrypt was called
 
 	answered bool // something was written since the handshake last asked
 	answers  answers
@@ -111,7 +111,7 @@ func (w *wire) whole() bool {
 
 // Read is crypto/tls's. In a handshake it waits.
 func (w *wire) Read(p []byte) (n int, err error) {
-	for w.await != nil && !w.whole() {
+	for w.await != nil && (!w.whole() || w.stepEnds()) {
 		if !w.await() {
 			return 0, errGivenUp
 		}
@@ -128,6 +128,19 @@ func (w *wire) Read(p []byte) (n int, err error) {
 		return 0, errEmpty
 	}
 }
+
+// stepEnds tells, between records, that a step of the handshake has had enough of them: a message can be cut into
+// thousands.
+func (w *wire) stepEnds() bool {
+	if w.left > 0 || w.headed > 0 || len(w.in) == 0 {
+		return false
+	}
+	w.records++
+	return w.records%stepRecords == 0
+}
+
+// stepRecords are more than any handshake needs that is meant well.
+const stepRecords = 32
 
 // stops tells, between records, that the share of the visit is used up. It is here because crypto/tls reads on and on
 // while what it reads are key updates and tickets.

@@ -20,3 +20,23 @@ func TestWireGivesBack(t *testing.T) {
 		t.Errorf("%d bytes are kept in %d", len(w.in), cap(w.kept))
 	}
 }
+
+// TestWireStepEnds: a message in a thousand pieces does not hold the loop for one step.
+func TestWireStepEnds(t *testing.T) {
+	t.Parallel()
+	waits := 0
+	w := &wire{await: func() bool { waits++; return waits < 1000 }}
+	for range 1000 {
+		w.put([]byte{22, 3, 1, 0, 1, 'x'})
+		w.keep()
+	}
+	p := make([]byte, 600)
+	for len(w.in) > 0 {
+		if _, err := w.Read(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if least := 1000 / stepRecords; waits < least || waits > 2*least {
+		t.Errorf("it gave way %d times, want %d or so", waits, least)
+	}
+}
