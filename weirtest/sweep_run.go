@@ -190,7 +190,7 @@ func (w *sweep) setUp(l *weir.Loop, k sys.Kernel) (check func(error) error, err 
 func (w *sweep) settle(runs []*sweepRun) {
 	before := make([]int, len(runs))
 	start := time.Now()
-	moved := start
+	moved, seen := start, false // in a bubble the first look may be at the moment of the start, and see all there is
 	limit := max(settleTime, 10*w.Settle) * time.Duration(1+len(runs)/32)
 	for ; time.Since(start) < limit || !allBegun(runs) && time.Since(start) < beginTime; time.Sleep(settleStep) {
 		most := 0
@@ -201,10 +201,10 @@ func (w *sweep) settle(runs []*sweepRun) {
 		}
 		few := most <= w.MaxQuietCalls/int(quietTime/settleStep) && time.Since(start) > restTime
 		if most > 0 && !(few && w.Settle == settleStep) || !allBegun(runs) {
-			moved = time.Now()
+			moved, seen = time.Now(), true
 			continue
 		}
-		if moved != start && time.Since(moved) >= w.Settle-settleStep {
+		if seen && time.Since(moved) >= w.Settle-settleStep {
 			return
 		}
 	}
