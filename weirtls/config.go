@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -23,6 +24,9 @@ type Config struct {
 	// limits what is left to be sent. Where the peer takes what is queued bit by bit, it is up to twice that. Default: 10 s.
 	CloseTimeout time.Duration
 
+	// SenderBufferBytes is how much a Sender holds that the loop has not encrypted yet. Default: 1 MiB.
+	SenderBufferBytes int
+
 	// Blocking runs each handshake on a goroutine of its own, so that the callbacks of TLS may block, as one that asks a
 	// remote signer, or lock their thread. No method of Conn may be called there. Their contexts end with the connection, also where the peer ends it. Such a
 	// handshake's time is shared out by Go's scheduler, not by the loop; the count of [Handshakes] limits it all the
@@ -34,6 +38,7 @@ type Config struct {
 const (
 	defaultHandshakeTimeout = 10 * time.Second
 	defaultCloseTimeout     = 10 * time.Second
+	defaultSenderBytes      = 1 << 20
 )
 
 // Role is a side of a handshake.
@@ -63,6 +68,7 @@ type settings struct {
 	tls              *tls.Config
 	handshakeTimeout time.Duration // 0: none
 	closeTimeout     time.Duration // 0: none
+	senderBytes      int
 	blocking         bool
 	handler          Handler
 }
@@ -77,7 +83,7 @@ var (
 func (c Config) resolve(role Role, h Handler) (*settings, error) {
 	s := &settings{
 		role: role, tls: c.TLS, blocking: c.Blocking, handler: h,
-		handshakeTimeout: c.HandshakeTimeout, closeTimeout: c.CloseTimeout,
+		handshakeTimeout: c.HandshakeTimeout, closeTimeout: c.CloseTimeout, senderBytes: c.SenderBufferBytes,
 	}
 	if s.tls == nil {
 		s.tls = &tls.Config{}
@@ -94,6 +100,12 @@ func (c Config) resolve(role Role, h Handler) (*settings, error) {
 	}
 	s.handshakeTimeout = orDefault(s.handshakeTimeout, defaultHandshakeTimeout)
 	s.closeTimeout = orDefault(s.closeTimeout, defaultCloseTimeout)
+	switch {
+	case s.senderBytes == 0:
+		s.senderBytes = defaultSenderBytes
+	case s.senderBytes < 0:
+		s.senderBytes = math.MaxInt
+	}
 	return s, nil
 }
 

@@ -33,8 +33,9 @@ type Conn struct {
 	refused   bool // a Write was: OnDrain is owed
 	stopping  bool // OnStop was called
 	limit     *closeLimit
-	failure   error // of reading, not told yet, as what was read before is to be delivered
-	reason    error // for OnClose; nil: what the connection below tells
+	sender    *Sender // nil before the first call of Sender
+	failure   error   // of reading, not told yet, as what was read before is to be delivered
+	reason    error   // for OnClose; nil: what the connection below tells
 }
 
 type phase uint8

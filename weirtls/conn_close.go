@@ -7,9 +7,9 @@ import (
 	"github.com/weirnet/weir"
 )
 
-// Close closes the connection: a close_notify goes out behind what is queued, and the peer's is waited for, so that
-// nothing that is sent to it is lost (RFC 8446, section 6.1). Nothing is delivered any more, and OnClose follows. A
-// connection whose handshake is not done is given up.
+// Close closes the connection: a close_notify goes out behind what is queued, by the Sender, too, and the peer's is
+// waited for, so that nothing that is sent to it is lost (RFC 8446, section 6.1). Nothing is delivered any more, and
+// OnClose follows. A connection whose handshake is not done is given up.
 //
 // Where the peer takes nothing of what is queued for Config.CloseTimeout, or has not ended so long after it has, the
 // connection is reset and OnClose told weir.ErrTimeout.
@@ -72,6 +72,7 @@ func (c *Conn) over(why error) {
 	c.phase = phaseClosed
 	c.reason = why
 	c.refused = false
+	c.endSender()
 	if c.limit != nil {
 		c.limit.timer.Stop()
 	}
@@ -86,6 +87,7 @@ func (c *Conn) over(why error) {
 // stop is called when a Stop of the loop is about to close the connection below.
 func (c *Conn) stop() {
 	c.stopping = true
+	c.moveSender()
 	if c.phase == phaseOpen && c.handler.OnStop != nil {
 		c.handler.OnStop(c)
 	}

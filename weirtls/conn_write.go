@@ -31,17 +31,21 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 			c.refused = true
 			return n, weir.ErrWouldBlock
 		}
-		part := b[n:min(n+mostPlain, len(b))]
-		taken, err := c.tls.Write(part)
+		taken, err := c.seal(b[n:min(n+mostPlain, len(b))])
 		n += taken
 		if err != nil {
 			return n, c.opError("send", syscall.EPIPE)
 		}
-		if c.raw.Stats().Queued >= flushBytes {
-			c.raw.Flush()
-		}
 	}
 	return n, nil
+}
+
+// seal encrypts a record's worth, and queues it, whatever room there is.
+func (c *Conn) seal(b []byte) (n int, err error) {
+	if n, err = c.tls.Write(b); err == nil && c.raw.Stats().Queued >= flushBytes {
+		c.raw.Flush()
+	}
+	return n, err
 }
 
 // room tells that something can be queued, and has the kernel make some where there is none. A connection that takes
@@ -56,6 +60,7 @@ func (c *Conn) room() bool {
 
 // drained is called when half of the write buffer or less waits.
 func (c *Conn) drained() {
+	c.roomForSender()
 	if !c.refused || c.phase != phaseOpen {
 		return
 	}
@@ -68,9 +73,10 @@ func (c *Conn) drained() {
 	}
 }
 
-// CloseWrite ends the writing direction behind what is queued, by a close_notify: the peer reads its end. Reading goes
-// on. When the peer has ended, too, the connection is closed. Over TLS 1.2, which has no half-closed connections (RFC
-// 5246, section 7.2.1), a peer may end at once, too, instead of answering. Before the handshake is done it waits for that.
+// CloseWrite ends the writing direction behind what is queued, by the Sender, too, with a close_notify: the peer reads
+// its end. Reading goes on. When the peer has ended, too, the connection is closed. Over TLS 1.2, which has no half-closed
+// connections (RFC 5246, section 7.2.1), a peer may end at once, too, instead of answering. Before the handshake is done
+// it waits for that.
 //
 //   - Errors: weir.ErrClosed after Close.
 func (c *Conn) CloseWrite() error {
@@ -79,6 +85,7 @@ func (c *Conn) CloseWrite() error {
 		return weir.ErrClosed
 	case c.phase == phaseHandshake:
 		c.endWanted = true
+		c.moveSender()
 		return nil
 	case c.endSent:
 		return nil
@@ -95,6 +102,7 @@ func (c *Conn) sendEnd() {
 	if c.endSent {
 		return
 	}
+	c.moveSender()
 	c.writeEnd()
 	if c.wire.ended && !c.ended && c.unread() {
 		return // with both directions over the connection below would close before all is delivered, which sees to it itself

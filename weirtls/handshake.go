@@ -234,6 +234,7 @@ func (h *handshake) finish() {
 	if c.phase == phaseOpen && c.endWanted {
 		_ = c.CloseWrite()
 	}
+	c.roomForSender()
 	if refused && !c.refused && !c.endSent { // one that OnHandshake was refused is told when there is room
 		c.refused = true
 		c.drained()
