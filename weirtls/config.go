@@ -28,10 +28,10 @@ type Config struct {
 	SenderBufferBytes int
 
 	// Blocking runs each handshake on a goroutine of its own, so that the callbacks of TLS may block, as one that asks a
-	// remote signer, or lock their thread. No method of Conn may be called there. Their contexts end with the connection, also where the peer ends it. Such a
-	// handshake's time is shared out by Go's scheduler, not by the loop; the count of [Handshakes] limits it all the
-	// same. What crypto/tls calls after the handshake, such as a ClientSessionCache with a ticket, is on the loop's
-	// goroutine in any case.
+	// remote signer, or lock their thread. No method of Conn may be called there. Their contexts end with the
+	// connection, also where the peer ends it. Such a handshake's time is shared out by Go's scheduler, not by the
+	// loop; the count of [Handshakes] limits it all the same. What crypto/tls calls after the handshake, such as a
+	// ClientSessionCache with a ticket, is on the loop's goroutine in any case.
 	Blocking bool
 }
 
