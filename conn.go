@@ -184,7 +184,7 @@ func (c *Conn) Resume() {
 		c.timing.arm()
 	}
 	c.changed()
-	if c.stopping && c.ended {
+	if c.stopping && (c.ended || c.left <= 0) { // whoever pauses in each OnData is told of no other end
 		c.finishStop()
 	}
 	if c.again || c.stopping || c.broken != nil { // what they wait for the poller does not tell

@@ -184,7 +184,7 @@ func (c *Conn) stop() {
 	}
 	c.stopping, c.delivering = true, true
 	c.loop.delivering++
-	c.left = c.receivedAtMost()
+	c.left = max(c.receivedAtMost(), 1)
 	c.Resume()
 	if c.ended {
 		c.finishStop()

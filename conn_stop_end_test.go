@@ -1,9 +1,12 @@
 package weir
 
 import (
+	"context"
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/weirnet/weir/internal/memsys"
 )
 
 // TestConnStopEnd: an end that is in the kernel when a Stop begins is told, as the answer may wait for it.
@@ -68,6 +71,32 @@ func TestConnStopAdopted(t *testing.T) {
 		run(t, l)
 		if p.read(); heard != "open, request" || string(p.got) != "answer" || !p.over {
 			t.Errorf("it has heard %q and answered %q, then %v", heard, p.got, p.err)
+		}
+	})
+}
+
+// TestConnStopHalting stops a loop of which one connection pauses in each OnData, and another writes to it for ever: what
+// had been received is delivered by and by, and no more waited for.
+func TestConnStopHalting(t *testing.T) {
+	inBubble(t, func(t *testing.T, net *memsys.Net) {
+		l := loopIn(t, net, Config{})
+		ln := serve(t, l, ListenerConfig{Conn: ConnConfig{WriteBufferBytes: 1000}}, ConnHandler{OnOpen: func(c *Conn) {
+			s := c.Sender()
+			go func() {
+				for s.WriteContext(context.Background(), make([]byte, 300)) == nil {
+				}
+			}()
+		}})
+		dialTo(t, l, ln, ConnConfig{}, ConnHandler{OnData: func(c *Conn, _ []byte) {
+			c.Pause()
+			l.AfterFunc(100*time.Millisecond, c.Resume)
+		}})
+		l.AfterFunc(time.Second, func() { l.Stop(-1) })
+		began := time.Now()
+		l.AfterFunc(time.Minute, func() { _ = l.Close() })
+		run(t, l)
+		if d := time.Since(began); d > 30*time.Second {
+			t.Errorf("stopped after %v", d)
 		}
 	})
 }
