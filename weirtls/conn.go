@@ -91,7 +91,9 @@ func StartTLS(conn *weir.Conn, role Role, read []byte, cfg Config, h Handler) (*
 }
 
 func newConn(l *weir.Loop, set *settings) *Conn {
-	return &Conn{set: set, handler: &set.handler, handshakes: HandshakesOf(l)}
+	c := &Conn{set: set, handler: &set.handler, handshakes: HandshakesOf(l)}
+	c.wire.conn, c.wire.spares = c, &c.handshakes.spares
+	return c
 }
 
 func (c *Conn) attach(raw *weir.Conn) {

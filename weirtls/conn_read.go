@@ -8,8 +8,9 @@ import (
 	"github.com/weirnet/weir"
 )
 
-// plainBytes is how much is decrypted before it is delivered: as much as one read of the loop brings.
-const plainBytes = 64 << 10
+// plainBytes is how much is decrypted before it is delivered: what one read of the loop brings, of 64 KiB, and a record
+// that was begun before. With less, the rest of each read would be kept for another visit.
+const plainBytes = 80 << 10
 
 // received is called with what was read of the connection below, or with nothing where Again asked for it.
 func (c *Conn) received(b []byte) {

@@ -17,7 +17,7 @@ type Handler struct {
 	// before the server has seen its certificate; that it is refused OnClose tells, by the server's alert.
 	OnHandshake func(c *Conn, state tls.ConnectionState)
 
-	// OnData is called with bytes that were decrypted, of one or more records, up to 64 KiB. b is lent until it returns,
+	// OnData is called with bytes that were decrypted, of one or more records, up to 80 KiB. b is lent until it returns,
 	// and may be written to.
 	OnData func(c *Conn, b []byte)
 

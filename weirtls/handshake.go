@@ -64,7 +64,6 @@ func (c *Conn) begin() {
 }
 
 func (c *Conn) newTLS() *tls.Conn {
-	c.wire.conn = c
 	if c.set.role == AsClient {
 		return tls.Client(&c.wire, c.set.tls)
 	}

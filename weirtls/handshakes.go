@@ -27,6 +27,7 @@ type Handshakes struct {
 	room   *weir.Timer // when the longest in waiting has to give way; nil before the first time
 	late   []*Conn     // to be read on, though weir has nothing more to say of them
 	plain  []byte      // where records are decrypted to, of all connections; nil before the first
+	spares spares      // for what they have not decrypted yet
 	counts counters
 }
 

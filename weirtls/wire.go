@@ -19,11 +19,12 @@ import (
 type wire struct {
 	conn *Conn
 
-	in    []byte // received, and not handed over: in kept, or, during a read of the loop, where that has read to
-	kept  []byte // memory of its own
-	owned bool   // in is in kept
-	ended bool   // the peer's direction of the transport is over: nothing follows in
-	told  bool   // crypto/tls has been told so
+	in     []byte // received, and not handed over: in kept, or, during a read of the loop, where that has read to
+	kept   []byte // memory of its own, from spares
+	spares *spares
+	owned  bool // in is in kept
+	ended  bool // the peer's direction of the transport is over: nothing follows in
+	told   bool // crypto/tls has been told so
 
 	left   int               // of the record that is being handed over
 	head   [headerBytes]byte // the part of the next record's header that has been
@@ -82,13 +83,49 @@ func (w *wire) put(b []byte) {
 func (w *wire) keep() {
 	switch {
 	case len(w.in) == 0:
+		w.spares.give(w.kept)
 		w.in, w.kept, w.owned = nil, nil, false
 	case !w.owned:
+		if cap(w.kept) < len(w.in) {
+			w.spares.give(w.kept)
+			w.kept = w.spares.take(len(w.in))
+		}
 		w.kept = append(w.kept[:0], w.in...)
 		w.in, w.owned = w.kept, true
 	case cap(w.kept) > mostRecord && len(w.in) < cap(w.kept)/4: // a read was put behind the beginning of a record
+		large := w.kept
 		w.kept = append([]byte(nil), w.in...)
 		w.in, w.owned = w.kept, true
+		w.spares.give(large)
+	}
+}
+
+// spares is memory for the rest of a read, of all connections of a loop: what is left when the share is used up is left
+// again and again. Its methods are for nil, too.
+type spares struct{ free [][]byte }
+
+const (
+	mostSpares = 16
+	spareBytes = 64 << 10 // a read
+)
+
+// take returns memory for n bytes. What is short is not worth a large piece.
+func (s *spares) take(n int) []byte {
+	if s == nil || n <= mostPlain || n > spareBytes {
+		return make([]byte, 0, n)
+	}
+	last := len(s.free) - 1
+	if last < 0 {
+		return make([]byte, 0, spareBytes)
+	}
+	b := s.free[last]
+	s.free = s.free[:last]
+	return b
+}
+
+func (s *spares) give(b []byte) {
+	if s != nil && cap(b) == spareBytes && len(s.free) < mostSpares {
+		s.free = append(s.free, b[:0])
 	}
 }
 
