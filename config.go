@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"time"
 
 	"github.com/weirnet/weir/fault"
 	"github.com/weirnet/weir/internal/poll"
 	"github.com/weirnet/weir/internal/share"
+	"github.com/weirnet/weir/internal/sock"
 )
 
 // Config is a loop's. The zero Config works. In every field zero stands for the default, and a negative
@@ -85,9 +85,13 @@ func (c Config) resolve() (Config, error) {
 	if c.MaxPosts < 0 {
 		return c, fmt.Errorf("weir: Config.MaxPosts is %d; the queue cannot do without a limit", c.MaxPosts)
 	}
-	if err := c.disable(os.Getenv(disableVariable)); err != nil {
-		return c, err
+	off, err := sock.DisabledByEnvironment()
+	if err != nil {
+		return c, fmt.Errorf("weir: %w", err)
 	}
+	c.NoGSO = c.NoGSO || off.GSO
+	c.NoGRO = c.NoGRO || off.GRO
+	c.NoBatches = c.NoBatches || off.Batches
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,30 +1,8 @@
 package weir
 
 import (
-	"fmt"
 	"log/slog"
-	"strings"
 )
-
-// disableVariable is the environment's way to switch fast paths off.
-const disableVariable = "WEIR_DISABLE"
-
-// disable switches off what a list names.
-func (c *Config) disable(list string) error {
-	for word := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ' ' }) {
-		switch word {
-		case "gso":
-			c.NoGSO = true
-		case "gro":
-			c.NoGRO = true
-		case "mmsg":
-			c.NoBatches = true
-		default:
-			return fmt.Errorf("weir: %s names %q; it can name gso, gro and mmsg", disableVariable, word)
-		}
-	}
-	return nil
-}
 
 // fastPaths are those that were lost, until that is told: a handler of logs is the user's, who may send on a socket in
 // it, so it is called where the loop is in the middle of nothing. Loop only.

@@ -101,8 +101,17 @@ func prepareUDP(k sys.Kernel, fd int, family sys.Family, local netip.AddrPort, o
 
 // claim sets what bears on who may have the local address.
 func claim(k sys.Options, fd int, family sys.Family, o UDPOptions) error {
+	if family == sys.IPv6 {
+		if err := k.SetOption(fd, sys.IPv6Only, boolInt(o.IPv6Only)); err != nil {
+			return &Error{"IPv6Only", err}
+		}
+	}
+	return Claim(k, fd, o)
+}
+
+// Claim sets how the local address may be shared with other sockets, before it is bound.
+func Claim(k sys.Options, fd int, o UDPOptions) error {
 	return applyAll([]setting{
-		{"IPv6Only", family == sys.IPv6, func() error { return k.SetOption(fd, sys.IPv6Only, boolInt(o.IPv6Only)) }},
 		{"ReuseAddr", o.ReuseAddr, func() error { return k.SetOption(fd, sys.ReuseAddr, 1) }},
 		{"ReusePort", o.ReusePort, func() error { return k.SetOption(fd, sys.ReusePort, 1) }},
 		{fmt.Sprintf("Device %q", o.Device), o.Device != "", func() error { return k.BindToDevice(fd, o.Device) }},

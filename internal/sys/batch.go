@@ -12,7 +12,14 @@ type Message struct {
 	Flags Flags          // receive only
 
 	Control Control
+
+	// Raw is control messages in the kernel's own form. Received, all of them, also those that Control tells; they
+	// are valid as long as Buf. Sent, they go in front of what Control says; there is room for MaxRawBytes.
+	Raw []byte
 }
+
+// MaxRawBytes is the most of Message.Raw that can be sent.
+const MaxRawBytes = 128
 
 // Control is what goes with a datagram beside its payload and its address. The zero Control says nothing.
 type Control struct {

@@ -14,7 +14,7 @@ import (
 // datagram takes 176 bytes on 64-bit Linux, and what one sends at most 112.
 const (
 	recvControlBytes = 256
-	sendControlBytes = 160
+	sendControlBytes = 160 + MaxRawBytes
 )
 
 const (

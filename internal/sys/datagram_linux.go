@@ -51,9 +51,10 @@ func (s *real) Recv(fd int, b *RecvBatch, n int) (int, error) {
 		m.Buf = b.slots[i][:h.len]
 		m.Addr = getName(&b.native.names[i], h.hdr.Namelen)
 		m.Flags = flagsOf(h.hdr.Flags)
-		m.Control = Control{}
+		m.Control, m.Raw = Control{}, nil
 		if h.hdr.Controllen != 0 {
-			m.Control = parseControl(b.native.controls.slot(i)[:min(h.hdr.Controllen, recvControlBytes)])
+			m.Raw = b.native.controls.slot(i)[:min(h.hdr.Controllen, recvControlBytes)]
+			m.Control = parseControl(m.Raw)
 			if m.Addr.Addr().Is4In6() && m.Control.Local.Is4() { // RecvLocal alone on an IPv6 socket
 				m.Control.Local = netip.AddrFrom16(m.Control.Local.As16())
 			}
@@ -105,8 +106,9 @@ func (s *real) Send(fd int, b *SendBatch, from, to int) (int, error) {
 		}
 		h.Control = nil
 		h.SetControllen(0)
-		if m.Control != (Control{}) {
-			control := appendControl(b.native.controls.slot(i)[:0], &m.Control, s.destination(fd, m))
+		if m.Control != (Control{}) || len(m.Raw) > 0 {
+			control := append(b.native.controls.slot(i)[:0], m.Raw[:min(len(m.Raw), MaxRawBytes)]...)
+			control = appendControl(control, &m.Control, s.destination(fd, m))
 			h.Control = unsafe.SliceData(control)
 			h.SetControllen(len(control))
 		}

@@ -78,6 +78,9 @@ func zoneName(scope uint32) string {
 }
 
 func scopeID(zone string) uint32 {
+	if zone == "" {
+		return 0 // what ParseUint says to it allocates
+	}
 	n, err := strconv.ParseUint(zone, 10, 32)
 	if err != nil {
 		return 0

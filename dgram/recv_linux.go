@@ -1,0 +1,46 @@
+//go:build linux
+
+package dgram
+
+import (
+	"errors"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// receive fills the slots, and waits until it can. An error is final; without one the slots may be empty still.
+func (r *receiver) receive() error {
+	r.slots()
+	if r.fill == nil {
+		r.fill = r.receiveOnce
+	}
+	err := r.conn.raw.Read(r.fill)
+	switch {
+	case err == nil && r.fillErr != nil:
+		return r.failed(r.fillErr)
+	case err == nil:
+		r.arrived(r.filled)
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+		return r.conn.opError("read", nil, plain(err))
+	}
+	// An event that tells of an error alone makes the runtime's poller refuse to wait (ErrNotPollable), until the next
+	// event.
+	_ = control(r.conn.raw, func(fd int) error {
+		_, err := r.conn.kernel.GetOption(fd, sys.SocketError)
+		return err
+	})
+	r.failures = max(r.failures, quietFailures)
+	return r.failed(syscall.EIO)
+}
+
+// receiveOnce is one receive call; false: there is nothing.
+func (r *receiver) receiveOnce(fd uintptr) bool {
+	c := r.conn
+	r.filled, r.fillErr = c.kernel.Recv(int(fd), r.batch, len(r.batch.Msgs))
+	c.counters.recvCalls.Add(1)
+	return r.fillErr != syscall.EAGAIN
+}

@@ -1,0 +1,135 @@
+package dgram
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/weirnet/weir/internal/sys"
+)
+
+// Write sends b as one datagram to the peer.
+//
+//   - Owner: b is the caller's again when Write returns.
+//   - Errors: in a *net.OpError. What the caller did wrong (no peer, an address of the other family, port 0); EMSGSIZE, in
+//     an *os.SyscallError, for a datagram larger than the path or the protocol takes; os.ErrDeadlineExceeded where the
+//     kernel's buffer stayed full; net.ErrClosed. A datagram that the system refuses is lost and counted, without an error.
+//   - Source: send(2), udp(7).
+func (c *Conn) Write(b []byte) (int, error) {
+	return c.write(b, nil, netip.AddrPort{}, nil)
+}
+
+// WriteTo is Write to an address, a *net.UDPAddr, of a Conn without a peer.
+func (c *Conn) WriteTo(b []byte, to net.Addr) (int, error) {
+	addr, ok := to.(*net.UDPAddr)
+	if !ok {
+		return 0, c.opError("write", to, syscall.EINVAL)
+	}
+	return c.WriteToUDP(b, addr)
+}
+
+// WriteToUDP is WriteTo with the address as its type.
+func (c *Conn) WriteToUDP(b []byte, to *net.UDPAddr) (int, error) {
+	return c.write(b, nil, addrPort(to), to)
+}
+
+// WriteToUDPAddrPort is WriteTo with the address as a netip.AddrPort.
+func (c *Conn) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) {
+	return c.write(b, nil, to, nil)
+}
+
+// WriteMsgUDP is WriteTo, or Write where to is nil, with control messages in the kernel's form (struct cmsghdr), such as the
+// address to send from, ECN, or the size of the datagrams that b is many of (UDP_SEGMENT).
+//
+//   - Shape: oob holds at most 128 bytes of what this package does not know. oobn is len(oob) without an error.
+//   - Errors: as Write's; EIO and EINVAL of what the device cannot segment do not come, as the datagrams are sent singly.
+//   - Platforms: oob on Linux alone: elsewhere as package net.
+//   - Source: sendmsg(2), ip(7) IP_PKTINFO, udp(7) UDP_SEGMENT.
+func (c *Conn) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err error) {
+	if n, err = c.write(b, oob, addrPort(to), to); err != nil {
+		return n, 0, err
+	}
+	return n, len(oob), nil
+}
+
+// WriteMsgUDPAddrPort is WriteMsgUDP with the address as a netip.AddrPort, whose zero is the peer.
+func (c *Conn) WriteMsgUDPAddrPort(b, oob []byte, to netip.AddrPort) (n, oobn int, err error) {
+	if n, err = c.write(b, oob, to, nil); err != nil {
+		return n, 0, err
+	}
+	return n, len(oob), nil
+}
+
+// addrPort is zero for nil.
+func addrPort(a *net.UDPAddr) netip.AddrPort {
+	if a == nil {
+		return netip.AddrPort{}
+	}
+	if a.IP == nil {
+		return netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(a.Port)) // as package net: this machine
+	}
+	return a.AddrPort()
+}
+
+// write sends one datagram or train. name is to where it is known in that form, for an error.
+func (c *Conn) write(b, oob []byte, to netip.AddrPort, name *net.UDPAddr) (int, error) {
+	s := c.send.singles.Get().(*sender)
+	m := &s.batch.Msgs[0]
+	separate, err := c.compose(m, b, oob, to)
+	switch {
+	case err != nil:
+	case separate:
+		err = c.send.separate(m)
+	default:
+		_, err = s.flush(1)
+	}
+	s.release(1)
+	c.send.singles.Put(s)
+	if err != nil {
+		return 0, c.opError("write", netAddr(to, name), err)
+	}
+	return len(b), nil
+}
+
+func netAddr(to netip.AddrPort, name *net.UDPAddr) net.Addr {
+	switch {
+	case name != nil:
+		return name
+	case to.IsValid():
+		return net.UDPAddrFromAddrPort(to)
+	}
+	return nil
+}
+
+// compose fills m. separate says that it is a train that the kernel does not take as one.
+func (c *Conn) compose(m *sys.Message, b, oob []byte, to netip.AddrPort) (separate bool, err error) {
+	if err := c.send.usable(); err != nil {
+		return false, err
+	}
+	m.Buf, m.Raw, m.Control = b, nil, sys.Control{}
+	if m.Addr, err = c.address(len(b), to); err != nil || len(oob) == 0 {
+		return false, err
+	}
+	control, known := sys.ParseRaw(oob)
+	if !known {
+		if len(oob) > sys.MaxRawBytes {
+			return false, fmt.Errorf("%d bytes of control messages; there is room for %d: %w", len(oob), sys.MaxRawBytes, syscall.EINVAL)
+		}
+		m.Raw = oob
+		return false, nil
+	}
+	m.Control = control
+	segment := int(control.Segment)
+	switch {
+	case segment == 0:
+	case len(b) <= segment:
+		m.Control.Segment = 0 // one datagram is no train: some devices get its checksum wrong (Linux before 6.12)
+	case len(b) > maxSegments*segment || !c.send.takesTrain(m.Addr.Addr(), segment):
+		return true, nil
+	}
+	return false, nil
+}
+
+// maxSegments is UDP_MAX_SEGMENTS of Linux before 6.9.
+const maxSegments = 64
