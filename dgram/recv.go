@@ -15,12 +15,13 @@ import (
 	"github.com/weirnet/weir/internal/sys"
 )
 
-// Slots of a Conn. With GRO one holds up to 64 datagrams. Memory that no datagram was written to is never touched, so
-// that what is resident follows the traffic.
+// Slots of a Conn, of which there are few until they are full once. With GRO one holds up to 64 datagrams. Memory that no
+// datagram was written to is never touched, so that what is resident follows the traffic.
 const (
-	slotBytes     = 64 << 10
-	joinedSlots   = 8
-	separateSlots = 16
+	slotBytes        = 64 << 10
+	firstSlots       = 2
+	maxJoinedSlots   = 8
+	maxSeparateSlots = 16
 )
 
 // receiver is the reading side: slots that one system call fills, out of which any goroutine takes datagrams.
@@ -183,19 +184,28 @@ func (r *receiver) discard() {
 	r.batch, r.got, r.next, r.rest = nil, 0, 0, nil
 }
 
-// slots makes them at the first read.
-func (r *receiver) slots() {
-	if r.batch != nil {
-		return
+// makeSlots makes them at the first read, and twice as many when they were too few.
+func (r *receiver) makeSlots() {
+	switch {
+	case r.batch == nil && r.conn.shared:
+		r.batch = sys.NewRecvBatch(1, slotBytes)
+	case r.batch == nil:
+		r.batch = sys.NewRecvBatch(firstSlots, slotBytes)
+	case r.got == len(r.batch.Msgs) && r.got < r.maxSlots():
+		r.batch = sys.NewRecvBatch(2*r.got, slotBytes)
 	}
-	n := separateSlots
+	r.got, r.next = 0, 0
+}
+
+func (r *receiver) maxSlots() int {
 	switch {
 	case r.conn.shared:
-		n = 1
+		return 1
 	case r.joined.Load():
-		n = joinedSlots
+		return maxJoinedSlots
+	default:
+		return maxSeparateSlots
 	}
-	r.batch = sys.NewRecvBatch(n, slotBytes)
 }
 
 // plain is an error of package net without its operation and addresses.

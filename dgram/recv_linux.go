@@ -13,7 +13,7 @@ import (
 
 // receive fills the slots, and waits until it can. An error is final; without one the slots may be empty still.
 func (r *receiver) receive() error {
-	r.slots()
+	r.makeSlots()
 	if r.fill == nil {
 		r.fill = r.receiveOnce
 	}

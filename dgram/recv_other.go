@@ -12,7 +12,7 @@ import (
 
 // receive receives one datagram, and waits for it.
 func (r *receiver) receive() error {
-	r.slots()
+	r.makeSlots()
 	slot := r.batch.Slot(0)
 	n, _, _, from, err := r.conn.udp.ReadMsgUDPAddrPort(slot, nil)
 	r.conn.counters.recvCalls.Add(1)

@@ -8,14 +8,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirnet/weir"
+	"github.com/weirnet/weir/dgram"
 	"github.com/weirnet/weir/weirtls"
 )
 
-// Collector is a prometheus.Collector of loops. NewCollector makes one. All of it is for any goroutine.
+// Collector is a prometheus.Collector of loops, and of what else it is told of. NewCollector makes one. All of it is for any goroutine.
 type Collector struct {
 	mu         sync.Mutex
 	loops      map[string]*weir.Loop          // guarded by mu
 	handshakes map[string]*weirtls.Handshakes // guarded by mu
+	dgrams     map[string]*dgram.Conn         // guarded by mu
 }
 
 // NewCollector makes a collector of loops by their names, which become the label "loop". The map is copied; it
@@ -56,12 +58,16 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 		descs <- m.desc
 	}
 	descs <- tlsFailed.desc
+	for _, m := range dgramMetrics {
+		descs <- m.desc
+	}
+	descs <- dgramErrors.desc
 }
 
-// Collect implements prometheus.Collector: it asks each loop, and its handshakes, for their Stats once.
+// Collect implements prometheus.Collector: it asks each loop, its handshakes, and each Conn for their Stats once.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
-	loops, handshakes := maps.Clone(c.loops), maps.Clone(c.handshakes)
+	loops, handshakes, dgrams := maps.Clone(c.loops), maps.Clone(c.handshakes), maps.Clone(c.dgrams)
 	c.mu.Unlock()
 	for name, l := range loops {
 		s := l.Stats()
@@ -70,6 +76,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for name, h := range handshakes {
 		s := h.Stats()
 		collectTLS(name, &s, out)
+	}
+	for name, conn := range dgrams {
+		s := conn.Stats()
+		collectDgram(name, &s, out)
 	}
 }
 

@@ -13,9 +13,10 @@
 //     weir_udp_send_errors_total tells by its label "class" what the kernel answered, in the words of
 //     [weir.SendErrors].
 //   - weir_tls_…: handshakes, and by its label "kind" why they failed, of loops that SetTLS was told of.
+//   - weir_dgram_…: the same as weir_udp_… of sockets of package dgram that SetDgram was told of, by their label "conn".
 //
 // Names get a prefix, and metrics more labels, by prometheus.WrapRegistererWith and its relatives.
 //
 // Limits: histograms have a bucket for each power of two, from a microsecond to a second. Sockets have no
-// metrics of their own: they come and go, and a label for each would make series without end.
+// metrics of their own but by SetDgram: they come and go, and a label for each would make series without end.
 package weirprom

@@ -22,7 +22,7 @@ var arrows = map[string][]string{
 	"lab":      {".", "dgram", "weirtls", "weirhttp", "handoff", "relay", "fault"}, // all packages below lab
 	"relay":    {".", "weirtls", "handoff"},
 	"weirhttp": {".", "dgram", "handoff"},
-	"weirprom": {".", "weirtls"},
+	"weirprom": {".", "dgram", "weirtls"},
 	"weirtest": {".", "internal/memsys", "internal/poll", "internal/sys", "fault"},
 	"weirtls":  {"."},
 
