@@ -49,7 +49,7 @@ race: ## step: all tests with the race detector, in random order
 paths: ## step: the tests of sockets and commands, with each fast path switched off
 	@for off in gso gro mmsg; do \
 		printf '%s\n' $$off; \
-		WEIR_DISABLE=$$off $(GO) test -count=1 -shuffle=on -timeout 2m . ./cmd/... ./weirtest || exit 1; \
+		WEIR_DISABLE=$$off $(GO) test -count=1 -shuffle=on -timeout 2m . ./cmd/... ./dgram ./weirhttp ./weirtest || exit 1; \
 	done
 
 bench: ## step: each benchmark once, so that it keeps running
