@@ -47,10 +47,11 @@ func (l quicLab) in(t *testing.T) quicLab {
 // quicRun is a server, and a client if that is another process.
 type quicRun []*child
 
-func (l quicLab) start(kind, do string, conns int) quicRun {
+func (l quicLab) start(kind, do string, conns int, more ...string) quicRun {
 	l.t.Helper()
 	program := filepath.Join(l.dir, "quicperf")
 	args := []string{"-udp", kind, "-do", do, "-conns", strconv.Itoa(conns)}
+	args = append(args, more...)
 	if !l.split {
 		return quicRun{start(l.t, -1, program, args...)}
 	}
