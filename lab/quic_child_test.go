@@ -17,9 +17,10 @@ const (
 	quicP99     = 6
 	quicDrops   = 7
 	quicTold    = 8
-	quicTicks   = 9
-	quicLag     = 10
-	quicColumns = 11
+	quicLost    = 9
+	quicTicks   = 10
+	quicLag     = 11
+	quicColumns = 12
 )
 
 // quicLab runs quicperf, both ends in one process or each on a processor of its own.
@@ -77,7 +78,7 @@ func (r quicRun) ask() (sum [quicColumns]float64) {
 }
 
 // figures are what a run gave: how many a second of what it counts, and nanoseconds for one.
-type figures struct{ rate, cost, p50, p99, drops float64 }
+type figures struct{ rate, cost, p50, p99, drops, lost float64 }
 
 // measure runs quicperf once. The cost is that of both ends.
 func (l quicLab) measure(kind, do string, conns int) figures {
@@ -99,6 +100,7 @@ func (l quicLab) measure(kind, do string, conns int) figures {
 		p50:   after[quicP50],
 		p99:   after[quicP99],
 		drops: after[quicDrops] - before[quicDrops],
+		lost:  after[quicLost] - before[quicLost],
 	}
 }
 

@@ -41,15 +41,16 @@ func compareQUIC(t *testing.T, u unit, measure func(kind string) figures) quicRa
 func quicTable(u unit, names []string, all [][]figures) (text string, ratios []quicRatios) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\nsocket\t%s\tCPU µs/%s\tp50\tp99\tdropped\trate of %s to it\tCPU of %s to it\t\n", u.rate, u.one, names[0], names[0])
+	fmt.Fprintf(w, "\nsocket\t%s\tCPU µs/%s\tp50\tp99\tkernel drops\tpackets lost\trate of %s to it\tCPU of %s to it\t\n", u.rate, u.one, names[0], names[0])
 	for i, name := range names {
 		rates, costs := each(all[i], rateOf), each(all[i], costOf)
 		rate, cost := quotients(all[0], all[i], rateOf), quotients(all[0], all[i], costOf)
 		ratios = append(ratios, quicRatios{median(rate), median(cost)})
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%v\t%v\t%.0f\t", name, median(rates)/u.size, median(costs)*u.size/1e3,
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%v\t%v\t%.0f\t%.0f\t", name, median(rates)/u.size, median(costs)*u.size/1e3,
 			time.Duration(median(each(all[i], func(f figures) float64 { return f.p50 }))),
 			time.Duration(median(each(all[i], func(f figures) float64 { return f.p99 }))),
-			median(each(all[i], func(f figures) float64 { return f.drops })))
+			median(each(all[i], func(f figures) float64 { return f.drops })),
+			median(each(all[i], func(f figures) float64 { return f.lost })))
 		if i > 0 {
 			fmt.Fprintf(w, "%s\t%s\t", spread(rate), spread(cost))
 		} else {

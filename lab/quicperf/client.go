@@ -37,6 +37,7 @@ func connect(o order, c *counts) error {
 		if err != nil {
 			return err
 		}
+		c.opened(conns[i])
 	}
 	for _, conn := range conns {
 		go func() { meter.Fail(fmt.Errorf("a connection to %v: %w", to, work(o, c, conn))) }()

@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/quic-go/quic-go"
 	"github.com/weirnet/weir"
 	"github.com/weirnet/weir/lab/internal/meter"
 	"github.com/weirnet/weir/lab/internal/socket"
@@ -18,6 +20,25 @@ type counts struct {
 	delays  meter.Delays  // of requests
 	sockets []socket.Conn // set before the program is ready
 	loop    *loop         // nil: none
+
+	mu    sync.Mutex
+	conns []*quic.Conn // guarded by mu
+}
+
+func (c *counts) opened(conn *quic.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns = append(c.conns, conn)
+}
+
+// lost is how many packets of this end quic-go holds for lost. It takes back what it was wrong about.
+func (c *counts) lost() (n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		n += conn.ConnectionStats().PacketsLost
+	}
+	return n
 }
 
 func (c *counts) answer() []uint64 {
@@ -31,11 +52,11 @@ func (c *counts) answer() []uint64 {
 		told += socket.Told(s)
 	}
 	_, p50, p99 := c.delays.Take()
-	n := []uint64{c.done.Load(), uint64(p50), uint64(p99), drops, told, 0, 0}
+	n := []uint64{c.done.Load(), uint64(p50), uint64(p99), drops, told, c.lost(), 0, 0}
 	if c.loop != nil {
-		n[5] = c.loop.ticks.Load()
+		n[6] = c.loop.ticks.Load()
 		lag := c.loop.Stats().TimerLag
-		n[6] = uint64(lag.Quantile(0.99))
+		n[7] = uint64(lag.Quantile(0.99))
 	}
 	return n
 }

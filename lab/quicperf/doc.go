@@ -8,7 +8,8 @@
 //
 // It answers each line on its standard input as package meter does. What it counts are the bytes that it has received, or
 // the requests that were answered; the median and the 99th percentile of how long these took since the line before, in
-// nanoseconds; what the kernel has dropped at its sockets, and what the sockets say of that themselves; and with -tick the
+// nanoseconds; what the kernel has dropped at its sockets, and what the sockets say of that themselves (with GRO
+// both count a train of datagrams as one); how many packets of its own quic-go holds for lost; and with -tick the
 // ticks of a timer on a weir loop, and the 99th percentile of how late they were, in nanoseconds. With -window it needs
 // nobody who asks: it prints what that time gave, in words, and ends.
 package main

@@ -42,6 +42,7 @@ func serve(o order, c *counts) (addr string, err error) {
 			if err != nil {
 				meter.Fail(err)
 			}
+			c.opened(conn)
 			go attend(o, c, conn)
 		}
 	}()
