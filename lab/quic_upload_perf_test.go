@@ -24,9 +24,9 @@ const (
 )
 
 // TestPerfQUICUpload holds "64 clients that upload 1 MiB each, again and again, cost a server over a dgram.Conn no more
-// processor time a MiB than over a net.UDPConn, and no more packets lost, nor drops of the kernel; and a timer of 20 ms on a weir
-// loop beside it no tick in twenty, and no more lag at p99 than a period, or than over a net.UDPConn": with one processor
-// the loop has to wait until the runtime takes that from the server's goroutines, whatever the socket.
+// processor time a MiB than over a net.UDPConn, and no more packets lost, nor drops of the kernel; and a timer of 20 ms on
+// a weir loop beside it no tick in twenty, and no more lag at p99 than a period, or than over a net.UDPConn": with one
+// processor the loop has to wait until the runtime takes that from the server's goroutines, whatever the socket.
 func TestPerfQUICUpload(t *testing.T) {
 	lab := quicLab{t: t, dir: build(t), split: true}
 	attempts(t, func() string {
@@ -67,8 +67,9 @@ type uploads struct {
 	mib, cpu, clientCPU      float64 // processor time in nanoseconds
 	drops, told, errors, sec float64 // drops by SO_MEMINFO, by the socket itself, and by the whole system
 
-	// lost is what the clients' quic-go misses of what it has sent. It is what compares: of a train that a socket with
-	// GRO has no room for, the kernel counts one drop, whatever was in it.
+	// lost is what the clients' quic-go misses of what it has sent, dropped by the kernel or by the server's quic-go, whose
+	// connections queue 256 packets each. It is what compares: of a train that a socket with GRO has no room for, the
+	// kernel counts one drop, whatever was in it.
 	lost       float64
 	ticks, due float64
 	lags       []float64
