@@ -16,6 +16,16 @@ import (
 // processor time in nanoseconds, the resident memory in bytes, the heap in use after a collection where the line
 // is "gc", the number of goroutines, and what the program counts itself.
 func Serve(addr string, counts ...func() uint64) {
+	ServeAll(addr, func() (n []uint64) {
+		for _, count := range counts {
+			n = append(n, count())
+		}
+		return n
+	})
+}
+
+// ServeAll is Serve for a program that counts many things at once.
+func ServeAll(addr string, counts func() []uint64) {
 	fmt.Println("ready", addr)
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -23,10 +33,8 @@ func Serve(addr string, counts ...func() uint64) {
 		if lines.Text() == "gc" {
 			heap = heapBytes()
 		}
-		answer := []uint64{uint64(processorTime().Nanoseconds()), residentBytes(), heap, uint64(runtime.NumGoroutine())}
-		for _, count := range counts {
-			answer = append(answer, count())
-		}
+		answer := []uint64{uint64(ProcessorTime().Nanoseconds()), residentBytes(), heap, uint64(runtime.NumGoroutine())}
+		answer = append(answer, counts()...)
 		fmt.Println(strings.Trim(fmt.Sprint(answer), "[]"))
 	}
 	os.Exit(0)
@@ -38,7 +46,8 @@ func Fail(err error) {
 	os.Exit(1)
 }
 
-func processorTime() time.Duration {
+// ProcessorTime is what the process has used so far.
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		Fail(err)

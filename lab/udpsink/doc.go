@@ -1,0 +1,2 @@
+// Udpsink receives datagrams and does nothing with them. It counts them.
+package main
