@@ -9,9 +9,12 @@ import (
 
 // Read receives one datagram into b. What does not fit is cut off, which Stats.Truncated counts and ReadMsgUDP tells.
 //
-//   - Shape: n == 0 without an error is an empty datagram.
+//   - Shape: n == 0 without an error is an empty datagram, or that b is empty: then none is received.
 //   - Errors: os.ErrDeadlineExceeded, net.ErrClosed, in a *net.OpError; no others.
 func (c *Conn) Read(b []byte) (n int, err error) {
+	if len(b) == 0 && !c.closed.Load() {
+		return 0, nil
+	}
 	n, _, _, _, _, err = c.read(b, nil, false)
 	return n, err
 }
