@@ -116,6 +116,7 @@ func (c *Conn) start(udp *net.UDPConn, cfg Config) error {
 	if err := c.askBuffers(cfg); err != nil {
 		return err
 	}
+	c.counters.keepDrops(c)
 	return control(raw, func(fd int) error {
 		c.takeTrains(fd, cfg)
 		return nil
