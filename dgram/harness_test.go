@@ -100,6 +100,11 @@ func addrOf(c net.PacketConn) netip.AddrPort {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
+// addrOfPort is an address with the port of a Conn.
+func addrOfPort(ip string, c *Conn) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr(ip), addrOf(c).Port())
+}
+
 func plan(t testing.TB, text string) fault.Plan {
 	t.Helper()
 	p, err := fault.Parse(text)

@@ -182,14 +182,16 @@ func (n *counters) answered(class batch.Class) {
 
 // gaveUp counts datagrams that were not tried again.
 func (n *counters) gaveUp(class batch.Class, datagrams int) {
+	if class == batch.Dead {
+		n.dead.Add(1)
+		return
+	}
 	n.lost.Add(uint64(datagrams))
 	switch class {
 	case batch.Size:
 		n.size.Add(uint64(datagrams))
 	case batch.Caller:
 		n.caller.Add(uint64(datagrams))
-	case batch.Dead:
-		n.dead.Add(1)
 	default:
 		n.lostOther.Add(uint64(datagrams))
 	}
