@@ -41,7 +41,10 @@ func (e *streamEnd) Read(b []byte) (int, error) {
 
 func (e *streamEnd) Close() error {
 	_, _ = e.Conn.Write(nil)
-	return e.Conn.Close()
+	if err := e.Conn.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil // the suite, which had what it wanted, was faster
 }
 
 // pacedEnd is a Conn whose writes do not overrun a reader that comes later.
