@@ -95,25 +95,25 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { return c.send.setDeadline(t
 
 // SetReadBuffer asks for a receive buffer of the kernel (SO_RCVBUF). It grants up to its limit, to the privileged more.
 func (c *Conn) SetReadBuffer(bytes int) error {
-	return c.setBuffer("set read buffer", bytes, sys.RecvBuffer, sys.RecvBufferForce, c.udp.SetReadBuffer)
+	return c.setBuffer(bytes, sys.RecvBuffer, sys.RecvBufferForce, c.udp.SetReadBuffer)
 }
 
 // SetWriteBuffer asks for a send buffer of the kernel (SO_SNDBUF). It grants up to its limit, to the privileged more.
 func (c *Conn) SetWriteBuffer(bytes int) error {
-	return c.setBuffer("set write buffer", bytes, sys.SendBuffer, sys.SendBufferForce, c.udp.SetWriteBuffer)
+	return c.setBuffer(bytes, sys.SendBuffer, sys.SendBufferForce, c.udp.SetWriteBuffer)
 }
 
 // setBuffer sets it by std where the kernel has no more to offer.
-func (c *Conn) setBuffer(op string, bytes int, ask, force sys.Option, std func(int) error) error {
+func (c *Conn) setBuffer(bytes int, ask, force sys.Option, std func(int) error) error {
 	if bytes <= 0 {
-		return c.opError(op, nil, fmt.Errorf("%d bytes: %w", bytes, syscall.EINVAL))
+		return c.opError("set", nil, fmt.Errorf("%d bytes: %w", bytes, syscall.EINVAL))
 	}
 	err := control(c.raw, func(fd int) error { return sock.SetBuffer(c.kernel, fd, ask, force, bytes) })
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = std(bytes)
 	}
 	if err != nil {
-		return c.opError(op, nil, plain(err))
+		return c.opError("set", nil, plain(err))
 	}
 	return nil
 }
@@ -126,11 +126,10 @@ func (c *Conn) opError(op string, to net.Addr, err error) error {
 	if c.peer != nil && to == nil {
 		to = c.peer
 	}
-	e := &net.OpError{Op: op, Net: "udp", Source: c.local, Addr: to, Err: err}
-	if to == nil {
-		e.Source, e.Addr = nil, c.local
+	if op == "set" {
+		return &net.OpError{Op: op, Net: "udp", Addr: c.local, Err: err}
 	}
-	return e
+	return &net.OpError{Op: op, Net: "udp", Source: c.local, Addr: to, Err: err}
 }
 
 // destination is an address as the socket takes it.

@@ -46,7 +46,7 @@ func Dial(ctx context.Context, network, address string, cfg Config) (*Conn, erro
 // Wrap makes a Conn of a socket that the program has opened. The Conn owns it: conn is not to be used any more, and
 // Close closes it.
 //
-//   - Errors: one that names the option that cannot be set; conn is then as it was, and the caller's.
+//   - Errors: one that names the option that cannot be set; conn is then still the caller's, and receives as it did.
 func Wrap(conn *net.UDPConn, cfg Config) (*Conn, error) {
 	return open(cfg, true, func(*Conn, controlFunc) (net.Conn, error) { return conn, nil })
 }
@@ -113,7 +113,14 @@ func (c *Conn) start(udp *net.UDPConn, cfg Config) error {
 	if err := control(raw, func(fd int) error { return c.prepare(fd, cfg) }); err != nil {
 		return c.opError("open", nil, err)
 	}
-	return c.askBuffers(cfg)
+	if err := c.askBuffers(cfg); err != nil {
+		return err
+	}
+	c.counters.keepDrops(c)
+	return control(raw, func(fd int) error {
+		c.takeTrains(fd, cfg)
+		return nil
+	})
 }
 
 func (c *Conn) askBuffers(cfg Config) error {
@@ -136,11 +143,15 @@ func (c *Conn) prepare(fd int, cfg Config) error {
 	if err := cfg.apply(c.kernel, fd, c.family); err != nil {
 		return err
 	}
+	return nil
+}
+
+// takeTrains comes last: a socket that stays another's, as something else could not be set, must not join datagrams.
+func (c *Conn) takeTrains(fd int, cfg Config) {
 	c.joins = !cfg.NoGSO && c.kernel.SetOption(fd, sys.SegmentSize, 0) == nil
 	if !cfg.NoGRO && !c.shared {
 		c.recv.joined.Store(c.kernel.SetOption(fd, sys.RecvJoined, 1) == nil)
 	}
-	return nil
 }
 
 // control runs f with the descriptor, and tells its error.

@@ -9,9 +9,12 @@ import (
 
 // Read receives one datagram into b. What does not fit is cut off, which Stats.Truncated counts and ReadMsgUDP tells.
 //
-//   - Shape: n == 0 without an error is an empty datagram.
+//   - Shape: n == 0 without an error is an empty datagram, or that b is empty: then none is received.
 //   - Errors: os.ErrDeadlineExceeded, net.ErrClosed, in a *net.OpError; no others.
 func (c *Conn) Read(b []byte) (n int, err error) {
+	if len(b) == 0 && !c.closed.Load() {
+		return 0, nil
+	}
 	n, _, _, _, _, err = c.read(b, nil, false)
 	return n, err
 }
@@ -68,9 +71,7 @@ func (c *Conn) read(b, oob []byte, named bool) (n, oobn, flags int, from netip.A
 	n = copy(b, d.payload)
 	flags = c.truncated(n, &d)
 	oobn, cut := d.control(oob)
-	if cut {
-		flags |= msgCtrunc
-	}
+	flags |= cut
 	from = d.from()
 	if named {
 		name = r.names.of(from)
@@ -87,10 +88,14 @@ func (c *Conn) truncated(n int, d *datagram) (flags int) {
 	return msgTrunc
 }
 
-// control copies the datagram's control messages.
-func (d *datagram) control(oob []byte) (n int, cut bool) {
+// control copies the datagram's control messages, and tells where some are missing.
+func (d *datagram) control(oob []byte) (n, flags int) {
 	if len(oob) == 0 {
-		return 0, false
+		return 0, 0
 	}
-	return sys.CopyRaw(oob, d.message.Raw)
+	n, cut := sys.CopyRaw(oob, d.message.Raw)
+	if cut || d.message.Flags&sys.ControlCut != 0 {
+		flags = msgCtrunc
+	}
+	return n, flags
 }

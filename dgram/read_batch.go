@@ -48,11 +48,9 @@ func (c *Conn) put(m *ipv4.Message, d *datagram) {
 		m.N += copy(b, d.payload[m.N:])
 	}
 	m.Flags = c.truncated(m.N, d)
-	var cut bool
+	var cut int
 	m.NN, cut = d.control(m.OOB)
-	if cut {
-		m.Flags |= msgCtrunc
-	}
+	m.Flags |= cut
 	m.Addr = c.recv.names.of(d.from())
 }
 

@@ -39,9 +39,10 @@ type receiver struct {
 	fillErr  error
 	failures int // receives that failed since one did not
 
-	joined   atomic.Bool // the kernel may join datagrams (GRO)
-	deadline deadline
-	poke     chan struct{} // ends a rest
+	joined     atomic.Bool // the kernel may join datagrams (GRO)
+	deadline   deadline
+	deadlineMu sync.Mutex    // held while one is set, here and in the runtime's poller
+	poke       chan struct{} // ends a rest
 }
 
 func (r *receiver) init(c *Conn) {
@@ -167,6 +168,8 @@ func (r *receiver) wake() {
 }
 
 func (r *receiver) setDeadline(t time.Time) error {
+	r.deadlineMu.Lock()
+	defer r.deadlineMu.Unlock()
 	r.deadline.set(t)
 	r.wake()
 	if err := r.conn.udp.SetReadDeadline(t); err != nil {

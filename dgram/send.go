@@ -151,16 +151,16 @@ func (c *Conn) address(bytes int, to netip.AddrPort) (netip.AddrPort, error) {
 		most = maxPayload4
 	}
 	switch {
-	case bytes > most:
-		return to, os.NewSyscallError("sendmsg", syscall.EMSGSIZE)
 	case c.peer != nil && to.IsValid():
 		return to, net.ErrWriteToConnected
+	case c.peer == nil && !to.Addr().IsValid():
+		return to, errNoAddress
+	case c.peer == nil && to.Port() == 0:
+		return to, errNoPort
+	case bytes > most:
+		return to, os.NewSyscallError("sendmsg", syscall.EMSGSIZE)
 	case c.peer != nil:
 		return to, nil
-	case !to.Addr().IsValid():
-		return to, errNoAddress
-	case to.Port() == 0:
-		return to, errNoPort
 	}
 	if to.Addr() == netip.IPv6Unspecified() && c.family == sys.IPv4 {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), to.Port()), nil

@@ -41,6 +41,7 @@ func (s *sending) repair(m *sys.Message, why error) error {
 	if len(m.Raw) > 0 { // what goes with the datagram only the caller knows
 		return s.giveUp(m, why)
 	}
+	s.conn.counters.answered(batch.SendClass(why, batch.Try{Offloaded: m.Control.Segment > 0 || m.Control.HasTrafficClass}))
 	r := s.repairs.Get().(*repair)
 	defer s.repairs.Put(r)
 	r.queue.Push(m)

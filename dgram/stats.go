@@ -85,8 +85,8 @@ func (c *Conn) Stats() Stats {
 		},
 		Undelivered: int(n.undelivered.Load()),
 	}
-	m, open := c.memory()
-	s.KernelDropped = n.drops(m.Drops, open)
+	m, known, open := c.memory()
+	s.KernelDropped = n.drops(m.Drops, known)
 	if !open {
 		s.Undelivered = 0
 		return s
@@ -102,14 +102,14 @@ func (c *Conn) Stats() Stats {
 	return s
 }
 
-// memory asks the kernel, of a Conn that is open.
-func (c *Conn) memory() (m sys.MemInfo, open bool) {
+// memory asks the kernel, which may not know, of a Conn that is open.
+func (c *Conn) memory() (m sys.MemInfo, known, open bool) {
 	err := control(c.raw, func(fd int) (err error) {
 		open = true
 		m, err = c.kernel.MemInfo(fd)
 		return err
 	})
-	return m, open && err == nil
+	return m, open && err == nil, open
 }
 
 // counters are written by whoever reads and writes.
@@ -170,16 +170,28 @@ func (n *counters) countSent(s *batch.Sent) {
 	n.caller.Add(uint64(s.Failed[batch.Caller]))
 }
 
+// answered counts an error after which the datagrams were tried again.
+func (n *counters) answered(class batch.Class) {
+	switch class {
+	case batch.Stale:
+		n.stale.Add(1)
+	case batch.Offload:
+		n.offload.Add(1)
+	}
+}
+
 // gaveUp counts datagrams that were not tried again.
 func (n *counters) gaveUp(class batch.Class, datagrams int) {
+	if class == batch.Dead {
+		n.dead.Add(1)
+		return
+	}
 	n.lost.Add(uint64(datagrams))
 	switch class {
 	case batch.Size:
 		n.size.Add(uint64(datagrams))
 	case batch.Caller:
 		n.caller.Add(uint64(datagrams))
-	case batch.Dead:
-		n.dead.Add(1)
 	default:
 		n.lostOther.Add(uint64(datagrams))
 	}

@@ -27,8 +27,8 @@ func (d *dropCounter) kept() uint64 {
 	return d.total
 }
 
-func (n *counters) drops(kernel uint32, open bool) uint64 {
-	if open {
+func (n *counters) drops(kernel uint32, known bool) uint64 {
+	if known {
 		return n.dropped.see(kernel)
 	}
 	return n.dropped.kept()
@@ -36,7 +36,7 @@ func (n *counters) drops(kernel uint32, open bool) uint64 {
 
 // keepDrops notes what the kernel has dropped up to now.
 func (n *counters) keepDrops(c *Conn) {
-	if m, open := c.memory(); open {
+	if m, known, _ := c.memory(); known {
 		n.dropped.see(m.Drops)
 	}
 }

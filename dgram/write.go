@@ -1,9 +1,11 @@
 package dgram
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 
 	"github.com/weirnet/weir/internal/sys"
@@ -17,7 +19,11 @@ import (
 //     kernel's buffer stayed full; net.ErrClosed. A datagram that the system refuses is lost and counted, without an error.
 //   - Source: send(2), udp(7).
 func (c *Conn) Write(b []byte) (int, error) {
-	return c.write(b, nil, netip.AddrPort{}, nil)
+	n, err := c.write(b, nil, netip.AddrPort{}, nil)
+	if errors.Is(err, errNoAddress) {
+		return 0, c.opError("write", nil, os.NewSyscallError("write", syscall.EDESTADDRREQ))
+	}
+	return n, err
 }
 
 // WriteTo is Write to an address, a *net.UDPAddr, of a Conn without a peer.
@@ -31,12 +37,20 @@ func (c *Conn) WriteTo(b []byte, to net.Addr) (int, error) {
 
 // WriteToUDP is WriteTo with the address as its type.
 func (c *Conn) WriteToUDP(b []byte, to *net.UDPAddr) (int, error) {
-	return c.write(b, nil, addrPort(to), to)
+	return c.writeTo(b, addrPort(to), to)
 }
 
 // WriteToUDPAddrPort is WriteTo with the address as a netip.AddrPort.
 func (c *Conn) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) {
-	return c.write(b, nil, to, nil)
+	return c.writeTo(b, to, nil)
+}
+
+// writeTo is write of a Conn without a peer.
+func (c *Conn) writeTo(b []byte, to netip.AddrPort, name *net.UDPAddr) (int, error) {
+	if c.peer != nil && !to.IsValid() && !c.closed.Load() {
+		return 0, c.opError("write", nil, net.ErrWriteToConnected)
+	}
+	return c.write(b, nil, to, name)
 }
 
 // WriteMsgUDP is WriteTo, or Write where to is nil, with control messages in the kernel's form (struct cmsghdr), such as the

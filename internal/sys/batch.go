@@ -51,7 +51,8 @@ type Control struct {
 type Flags uint8
 
 const (
-	Truncated Flags = 1 << iota // the datagram was larger than its slot (MSG_TRUNC)
+	Truncated  Flags = 1 << iota // the datagram was larger than its slot (MSG_TRUNC)
+	ControlCut                   // there was no room for all control messages (MSG_CTRUNC)
 )
 
 // RecvBatch is a set of receive slots and what a Kernel needs to fill them in one call. Messages point

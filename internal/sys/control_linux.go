@@ -50,6 +50,18 @@ func nextCmsg(b []byte) (level, typ int32, data, rest []byte, ok bool) {
 	return level, typ, b[cmsgHeaderBytes:size], b[next:], true
 }
 
+// wholeControl leaves out a control message at the very end of a slot that was too small for all: the kernel may have
+// cut that one in its middle.
+func wholeControl(slot []byte) []byte {
+	for b := slot; ; {
+		_, _, _, rest, ok := nextCmsg(b)
+		if !ok || len(rest) == 0 {
+			return slot[:len(slot)-len(b)]
+		}
+		b = rest
+	}
+}
+
 // parseControl reads what the kernel said of a datagram. What it does not know, or what is too short, it
 // passes over.
 func parseControl(b []byte) (c Control) {

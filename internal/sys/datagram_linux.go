@@ -54,6 +54,9 @@ func (s *real) Recv(fd int, b *RecvBatch, n int) (int, error) {
 		m.Control, m.Raw = Control{}, nil
 		if h.hdr.Controllen != 0 {
 			m.Raw = b.native.controls.slot(i)[:min(h.hdr.Controllen, recvControlBytes)]
+			if m.Flags&ControlCut != 0 {
+				m.Raw = wholeControl(m.Raw)
+			}
 			m.Control = parseControl(m.Raw)
 			if m.Addr.Addr().Is4In6() && m.Control.Local.Is4() { // RecvLocal alone on an IPv6 socket
 				m.Control.Local = netip.AddrFrom16(m.Control.Local.As16())
@@ -69,6 +72,9 @@ func (s *real) Recv(fd int, b *RecvBatch, n int) (int, error) {
 func flagsOf(msg int32) (f Flags) {
 	if msg&unix.MSG_TRUNC != 0 {
 		f |= Truncated
+	}
+	if msg&unix.MSG_CTRUNC != 0 {
+		f |= ControlCut
 	}
 	return f
 }

@@ -1,0 +1,5 @@
+//go:build race
+
+package dgram
+
+const raceEnabled = true // a sync.Pool drops some of what it is given
