@@ -19,7 +19,7 @@ const (
 	// leastInFlood is of what the connections have while the same flood goes to another process.
 	leastInFlood = 0.5
 
-	// mostFloodBytes is what a flood may add to the server's memory: 128 KiB for each handshake that there may be.
+	// mostFloodBytes is what a flood may add to the server's memory: 128 KiB for each of a thousand handshakes.
 	mostFloodBytes = 1024 * 128 << 10
 )
 

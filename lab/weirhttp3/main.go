@@ -3,35 +3,40 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"net/http"
 
-	"github.com/quic-go/quic-go"
-	"github.com/quic-go/quic-go/http3"
+	"github.com/weirnet/weir/dgram"
 	"github.com/weirnet/weir/lab/internal/cert"
 	"github.com/weirnet/weir/lab/internal/meter"
-	"github.com/weirnet/weir/lab/internal/socket"
+	"github.com/weirnet/weir/weirhttp"
 )
+
+// most is how many handshakes of one source there may be: all that flood come from one.
+const most = 64
 
 func main() {
 	pair, err := cert.New()
 	if err != nil {
 		meter.Fail(err)
 	}
-	s, err := socket.Open(socket.Dgram)
-	if err != nil {
-		meter.Fail(err)
-	}
-	h := new(handshakes)
-	cfg := http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{pair}})
-	ln, err := (&quic.Transport{Conn: s, ConnContext: h.begin}).ListenEarly(cfg, nil)
+	tcp, udp, err := weirhttp.Listen(context.Background(), "127.0.0.1:0", dgram.Config{})
 	if err != nil {
 		meter.Fail(err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pour", pour)
-	go meter.Serve(s.LocalAddr().String(), h.inProgress, h.most, func() uint64 { return socket.Told(s) })
-	meter.Fail((&http3.Server{Handler: mux}).ServeListener(listener{ln, h}))
+	s := &weirhttp.Server{
+		Handler:                mux,
+		TLSConfig:              &tls.Config{Certificates: []tls.Certificate{pair}},
+		MaxHandshakesPerSource: most,
+	}
+	go meter.Serve(udp.LocalAddr().String(),
+		func() uint64 { return uint64(s.Stats().QUIC.Handshakes) },
+		func() uint64 { return most },
+		func() uint64 { return udp.Stats().KernelDropped })
+	meter.Fail(s.Serve(tcp, udp))
 }
 
 func pour(w http.ResponseWriter, _ *http.Request) {
