@@ -31,8 +31,9 @@ type Conn struct {
 	joins  bool // the kernel takes trains (GSO)
 	logger *slog.Logger
 
-	recv receiver
-	send sending
+	filter atomic.Pointer[Filter] // nil: all pass
+	recv   receiver
+	send   sending
 
 	closed    atomic.Bool
 	closeOnce sync.Once

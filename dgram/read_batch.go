@@ -32,10 +32,14 @@ func (c *Conn) ReadBatch(ms []ipv4.Message, flags int) (n int, err error) {
 	for {
 		c.put(&ms[n], &d)
 		n++
-		if n == len(ms) || !r.pending() {
+		if n == len(ms) {
 			break
 		}
-		d = r.pop()
+		more, ok := r.more()
+		if !ok {
+			break
+		}
+		d = more
 	}
 	r.took(n)
 	return n, nil

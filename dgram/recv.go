@@ -65,8 +65,8 @@ func (r *receiver) take() (datagram, error) {
 		if err := r.usable(); err != nil {
 			return datagram{}, err
 		}
-		if r.pending() {
-			return r.pop(), nil
+		if d, ok := r.more(); ok {
+			return d, nil
 		}
 		if err := r.receive(); err != nil {
 			return datagram{}, err
@@ -83,6 +83,22 @@ func (r *receiver) usable() error {
 		return r.conn.opError("read", nil, os.ErrDeadlineExceeded)
 	}
 	return nil
+}
+
+// more hands out a datagram that is there already.
+func (r *receiver) more() (d datagram, ok bool) {
+	pass, refused := r.conn.filter.Load(), 0
+	for !ok && r.pending() {
+		d = r.pop()
+		if ok = pass == nil || (*pass)(d.payload, d.from()); !ok {
+			refused++
+		}
+	}
+	if refused > 0 {
+		r.took(refused)
+		r.conn.counters.filtered.Add(uint64(refused))
+	}
+	return d, ok
 }
 
 func (r *receiver) pending() bool { return r.next < r.got }

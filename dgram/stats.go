@@ -19,6 +19,7 @@ type Stats struct {
 	ReceiveCalls   uint64 // system calls
 	ReceiveBatches uint64 // of ReceiveCalls: brought datagrams
 	ReceiveErrors  uint64 // errors that the kernel had for the socket, passed over
+	Filtered       uint64 // refused by the filter
 	Truncated      uint64 // longer than the caller's buffer
 	Discarded      uint64 // received, but not read when the Conn was closed
 	KernelDropped  uint64 // dropped by the kernel, as the receive buffer was full or a checksum wrong; see above
@@ -67,6 +68,7 @@ func (c *Conn) Stats() Stats {
 		ReceiveCalls:   n.recvCalls.Load(),
 		ReceiveBatches: n.recvBatches.Load(),
 		ReceiveErrors:  n.recvErrors.Load(),
+		Filtered:       n.filtered.Load(),
 		Truncated:      n.truncated.Load(),
 		Discarded:      n.discarded.Load(),
 		Sent:           n.sent.Load(),
@@ -116,7 +118,7 @@ func (c *Conn) memory() (m sys.MemInfo, known, open bool) {
 type counters struct {
 	received, recvBytes, recvJoined    atomic.Uint64
 	recvCalls, recvBatches, recvErrors atomic.Uint64
-	truncated, discarded               atomic.Uint64
+	filtered, truncated, discarded     atomic.Uint64
 
 	sent, sentBytes, sentJoined, sendCalls, lost        atomic.Uint64
 	wait, stale, offload, size, lostOther, caller, dead atomic.Uint64

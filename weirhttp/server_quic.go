@@ -10,6 +10,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+
+	"github.com/weirnet/weir/dgram"
 )
 
 // quicServer serves HTTP/3 on a socket.
@@ -25,18 +27,22 @@ type quicServer struct {
 // newQUICServer closes the socket only later: not where it fails.
 func newQUICServer(c *core, base *tls.Config, socket net.PacketConn, h http.Handler) (*quicServer, error) {
 	q := &quicServer{core: c, socket: socket, conns: newQUICConns(c), served: make(chan struct{})}
+	guard := newGuard()
 	q.tr = &quic.Transport{
-		Conn:                socket,
-		ConnectionIDLength:  8, // random: what is not a connection's should not look like one's
-		StatelessResetKey:   new(quic.StatelessResetKey),
-		TokenGeneratorKey:   new(quic.TokenGeneratorKey),
-		VerifySourceAddress: q.conns.mustRetry,
-		ConnContext:         q.conns.admit,
+		Conn:                  socket,
+		ConnectionIDGenerator: guard,
+		StatelessResetKey:     new(quic.StatelessResetKey),
+		TokenGeneratorKey:     new(quic.TokenGeneratorKey),
+		VerifySourceAddress:   q.conns.mustRetry,
+		ConnContext:           q.conns.admit,
 	}
 	_, _ = rand.Read(q.tr.StatelessResetKey[:]) // never fails
 	_, _ = rand.Read(q.tr.TokenGeneratorKey[:])
 
 	// Not ListenEarly: who has not shown that it can receive at its address is not worth goroutines of HTTP/3.
+	if filtered, ok := socket.(interface{ SetFilter(dgram.Filter) }); ok {
+		filtered.SetFilter(guard.pass)
+	}
 	ln, err := q.tr.Listen(quicConfig(base), q.conns.config())
 	if err != nil {
 		_ = q.tr.Close()

@@ -57,6 +57,8 @@ var dgramMetrics = []dgramMetric{
 		func(s *dgram.Stats) uint64 { return s.ReceiveBatches }),
 	dgramCounter("receive_errors_total", "Errors that the kernel had for the socket, passed over.",
 		func(s *dgram.Stats) uint64 { return s.ReceiveErrors }),
+	dgramCounter("filtered_total", "Datagrams refused by the filter of the Conn.",
+		func(s *dgram.Stats) uint64 { return s.Filtered }),
 	dgramCounter("truncated_total", "Datagrams longer than the buffer that they were read into.",
 		func(s *dgram.Stats) uint64 { return s.Truncated }),
 	dgramCounter("discarded_total", "Datagrams received, but not read when the Conn was closed.",
