@@ -1,0 +1,58 @@
+package weirhttp
+
+import (
+	"crypto/tls"
+	"errors"
+	"slices"
+
+	"github.com/quic-go/quic-go/http3"
+)
+
+var (
+	errNoCertificate = errors.New("weirhttp: Server.TLSConfig has neither Certificates nor GetCertificate nor GetConfigForClient")
+	errNoTLS13       = errors.New("weirhttp: Server.TLSConfig.MaxVersion leaves out TLS 1.3, which HTTP/3 needs: raise it, or set NoHTTP3")
+)
+
+// checkTLS refuses what no client could connect to.
+func checkTLS(c *tls.Config, quic bool) error {
+	switch {
+	case c == nil, len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil:
+		return errNoCertificate
+	case quic && c.MaxVersion != 0 && c.MaxVersion < tls.VersionTLS13:
+		return errNoTLS13
+	}
+	return nil
+}
+
+// tcpConfig is the Server's for TCP.
+func tcpConfig(base *tls.Config) *tls.Config {
+	c := base.Clone()
+	// Other protocols stay, as a TLSConfig of autocert answers acme-tls/1 with them. Of HTTP it is the newest first.
+	others := slices.DeleteFunc(c.NextProtos, func(p string) bool {
+		return p == http3.NextProtoH3 || p == "h2" || p == "http/1.1"
+	})
+	c.NextProtos = append([]string{"h2", "http/1.1"}, others...)
+	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
+	return forClient(c, tcpConfig)
+}
+
+// quicConfig is the Server's for QUIC.
+func quicConfig(base *tls.Config) *tls.Config {
+	c := base.Clone()
+	c.MinVersion = tls.VersionTLS13
+	return http3.ConfigureTLSConfig(c)
+}
+
+// forClient has what GetConfigForClient returns changed in the same way.
+func forClient(c *tls.Config, change func(*tls.Config) *tls.Config) *tls.Config {
+	if get := c.GetConfigForClient; get != nil {
+		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			its, err := get(hello)
+			if its == nil || err != nil {
+				return its, err
+			}
+			return change(its), nil
+		}
+	}
+	return c
+}
