@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -119,7 +117,7 @@ func runServe(stdout, stderr io.Writer, cfg serveConfig) error {
 	}
 	w := newWatcher(folder, log)
 	fmt.Fprint(stderr, summary(cfg, folder, sockets, cert))
-	err = serveUntil(ctx, cfg, sockets, cert, w)
+	err = serveAll(ctx, newServer(w, cert.pair), sockets, cfg.grace, w)
 	if log != nil {
 		err = errors.Join(err, log.close())
 	}
@@ -127,27 +125,13 @@ func runServe(stdout, stderr io.Writer, cfg serveConfig) error {
 	return err
 }
 
-// serveUntil serves on all sockets until the context ends, or one of them fails, and stops within cfg.grace.
-func serveUntil(ctx context.Context, cfg serveConfig, s *sockets, cert *certificate, w *watcher) error {
-	servers := newServers(len(s.pairs), w, &tls.Config{Certificates: []tls.Certificate{cert.pair}})
-	failed := make(chan error, len(servers))
-	for i, server := range servers {
-		go func() { failed <- server.Serve(s.pairs[i].tcp, s.pairs[i].packets()) }()
-	}
-	ended := 0
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-		ended++
-	}
-	cut := stopAll(servers, cfg.grace, w)
-	for ; ended < len(servers); ended++ {
-		<-failed
-	}
-	w.wait()
-	if err == nil && cut > 0 {
-		err = fmt.Errorf("%d requests in progress were cut off, as the %s of --grace were over", cut, shortDuration(cfg.grace))
-	}
-	return err
+// cutOff is the error of a stop that requests did not complete in.
+type cutOff struct {
+	requests int64
+	grace    time.Duration
+}
+
+func (e cutOff) Error() string {
+	return fmt.Sprintf("%s in progress cut off, as the %s of --grace were over",
+		several(uint64(e.requests), "request"), shortDuration(e.grace))
 }

@@ -6,32 +6,26 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// server is what weir serve needs of an HTTP server. Serve closes its sockets when it returns, with
-// http.ErrServerClosed after Shutdown or Close.
+// server is what weir serve needs of an HTTP server. Serve may be called for several pairs of sockets at once; it
+// closes them, and returns once Shutdown or Close is called.
 type server interface {
 	Serve(tcp net.Listener, udp net.PacketConn) error
 	Shutdown(ctx context.Context) error
 	Close() error
 }
 
-// newServers makes n servers of one handler.
-func newServers(n int, h http.Handler, cfg *tls.Config) []server {
-	servers := make([]server, n)
-	for i := range servers {
-		servers[i] = &streamServer{http.Server{
-			Handler:           h,
-			TLSConfig:         cfg,
-			ReadHeaderTimeout: 10 * time.Second,
-			IdleTimeout:       time.Minute,
-			ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-		}}
-	}
-	return servers
+func newServer(h http.Handler, cert tls.Certificate) server {
+	return &streamServer{http.Server{
+		Handler:           h,
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{cert}},
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}}
 }
 
 // streamServer is HTTP/1.1 and HTTP/2.
@@ -41,26 +35,43 @@ func (s *streamServer) Serve(tcp net.Listener, _ net.PacketConn) error {
 	return s.ServeTLS(tcp, "", "")
 }
 
-// stopAll has the requests in progress complete, within the time that is given, and then closes. It returns how many
-// were cut off.
-func stopAll(servers []server, grace time.Duration, w *watcher) (cut int64) {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+// serveAll serves on all sockets until the context ends, or one of them fails, and stops within the grace.
+func serveAll(ctx context.Context, srv server, s *sockets, grace time.Duration, w *watcher) error {
+	served := make(chan error, len(s.pairs))
+	for _, p := range s.pairs {
+		go func() { served <- srv.Serve(p.tcp, p.packets()) }()
+	}
+	running := len(s.pairs)
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-served:
+		running--
+	}
+	cut := stop(srv, grace, w)
+	for range running {
+		<-served
+	}
+	w.wait()
+	if err == nil && cut > 0 {
+		err = cutOff{cut, grace}
+	}
+	return err
+}
+
+// stop has the requests in progress complete, and closes what is left after the grace. It returns how many requests
+// that cut off.
+func stop(srv server, grace time.Duration, w *watcher) int64 {
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var all sync.WaitGroup
-	var late atomic.Bool
-	for _, s := range servers {
-		all.Go(func() {
-			if s.Shutdown(ctx) != nil {
-				late.Store(true)
-			}
-		})
+	var cut atomic.Int64
+	end := time.AfterFunc(grace, func() {
+		cut.Store(w.inProgress.Load()) // before they hear of it
+		cancel()
+	})
+	defer end.Stop()
+	if srv.Shutdown(ctx) != nil {
+		_ = srv.Close()
 	}
-	all.Wait()
-	if late.Load() {
-		cut = w.inProgress.Load()
-		for _, s := range servers {
-			_ = s.Close()
-		}
-	}
-	return cut
+	return cut.Load()
 }
