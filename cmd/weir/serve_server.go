@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirnet/weir/weirhttp"
 )
 
 // server is what weir serve needs of an HTTP server. Serve may be called for several pairs of sockets at once; it
@@ -19,20 +20,7 @@ type server interface {
 }
 
 func newServer(h http.Handler, cert tls.Certificate) server {
-	return &streamServer{http.Server{
-		Handler:           h,
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{cert}},
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       time.Minute,
-		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-	}}
-}
-
-// streamServer is HTTP/1.1 and HTTP/2.
-type streamServer struct{ http.Server }
-
-func (s *streamServer) Serve(tcp net.Listener, _ net.PacketConn) error {
-	return s.ServeTLS(tcp, "", "")
+	return &weirhttp.Server{Handler: h, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}}
 }
 
 // serveAll serves on all sockets until the context ends, or one of them fails, and stops within the grace.

@@ -17,7 +17,7 @@ func summary(cfg serveConfig, f *folder, s *sockets, c *certificate) string {
 	protocols := "HTTP/1.1 and 2"
 	if !cfg.noHTTP3 {
 		protocols = "HTTP/1.1, 2 and 3"
-		if fast := fastPaths(s.pairs[0].udp); fast != "" {
+		if fast := fastPaths(s.pairs[0].udp.Stats().Paths); fast != "" {
 			protocols += " (UDP with " + fast + ")"
 		}
 	}
@@ -31,6 +31,15 @@ func (c *certificate) text() string {
 }
 
 // fastPaths are those that the socket has on.
-func fastPaths(c *dgram.Conn) string {
-	return strings.Join([]string{}, ", ")
+func fastPaths(on dgram.FastPaths) string {
+	var names []string
+	for _, p := range []struct {
+		on   bool
+		name string
+	}{{on.BatchedReceives, "recvmmsg"}, {on.BatchedSends, "sendmmsg"}, {on.GSO, "GSO"}, {on.GRO, "GRO"}} {
+		if p.on {
+			names = append(names, p.name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
