@@ -14,13 +14,13 @@ import (
 type restAfter time.Duration
 
 const (
-	firstRest = 5 * time.Millisecond
-	maxRest   = time.Second
+	firstAcceptRest = 5 * time.Millisecond
+	maxRest         = time.Second
 )
 
 // wait waits, from one call to the next twice as long.
 func (r *restAfter) wait(ctx context.Context) {
-	*r = min(max(2**r, restAfter(firstRest)), restAfter(maxRest))
+	*r = min(max(2**r, restAfter(firstAcceptRest)), restAfter(maxRest))
 	t := time.NewTimer(time.Duration(*r))
 	defer t.Stop()
 	select {

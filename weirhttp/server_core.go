@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	defaultHandshakeTimeout  = 10 * time.Second
+	serverHandshakeTimeout   = 10 * time.Second
 	defaultReadHeaderTimeout = 10 * time.Second
 	defaultIdleTimeout       = 90 * time.Second
 	defaultHeaderBytes       = 64 << 10
@@ -46,12 +46,12 @@ type core struct {
 func newCore(s *Server) *core {
 	c := &core{
 		handler: s.Handler, context: s.ConnContext, log: cmp.Or(s.Logger, slog.New(slog.DiscardHandler)),
-		handshakeTimeout:  orDefault(s.HandshakeTimeout, defaultHandshakeTimeout),
-		readHeaderTimeout: orDefault(s.ReadHeaderTimeout, defaultReadHeaderTimeout),
+		handshakeTimeout:  durationOr(s.HandshakeTimeout, serverHandshakeTimeout),
+		readHeaderTimeout: durationOr(s.ReadHeaderTimeout, defaultReadHeaderTimeout),
 		readTimeout:       max(s.ReadTimeout, 0),
 		writeTimeout:      max(s.WriteTimeout, 0),
-		idleTimeout:       orDefault(s.IdleTimeout, defaultIdleTimeout),
-		altSvcMaxAge:      orDefault(s.AltSvcMaxAge, defaultAltSvcMaxAge),
+		idleTimeout:       durationOr(s.IdleTimeout, defaultIdleTimeout),
+		altSvcMaxAge:      durationOr(s.AltSvcMaxAge, defaultAltSvcMaxAge),
 		headerBytes:       limitOr(s.MaxHeaderBytes, defaultHeaderBytes),
 		requests:          limitOr(s.MaxRequests, defaultRequests),
 	}
@@ -71,8 +71,8 @@ func (s *Server) coreLocked() *core {
 	return s.core
 }
 
-// orDefault is 0 for none.
-func orDefault(d, def time.Duration) time.Duration {
+// durationOr is 0 for none.
+func durationOr(d, def time.Duration) time.Duration {
 	if d == 0 {
 		return def
 	}
