@@ -19,10 +19,13 @@ import (
 // What it keeps out is what anybody can send. Who has a connection knows ids that pass; what comes with those is that
 // connection's matter.
 type guard struct {
-	key    cipher.Block
-	clock  func() time.Time
-	second int64 // the filter's own, as answers
-	answer int   // datagrams that may be answered without a connection, in this second
+	key   cipher.Block
+	clock func() time.Time
+
+	// Of pass, which one goroutine at a time calls.
+	block  [aes.BlockSize]byte // here, as a local one is garbage each time
+	second int64
+	answer int // datagrams that may be answered without a connection, in this second
 }
 
 const (
@@ -52,31 +55,29 @@ func newGuard() *guard {
 func (g *guard) GenerateConnectionID() (quic.ConnectionID, error) {
 	var id [idBytes]byte
 	_, _ = rand.Read(id[:idRandomBytes])
-	tag := g.tag(id[:])
-	copy(id[idRandomBytes:], tag[:])
+	var block [aes.BlockSize]byte
+	copy(id[idRandomBytes:], g.tag(&block, id[:]))
 	return quic.ConnectionIDFromBytes(id[:]), nil
 }
 
 // ConnectionIDLen is for quic.
 func (g *guard) ConnectionIDLen() int { return idBytes }
 
-func (g *guard) tag(id []byte) (tag [2]byte) {
-	var block [aes.BlockSize]byte
-	copy(block[:], id[:idRandomBytes])
+// tag is what the last two bytes of an id are to be, in block.
+func (g *guard) tag(block *[aes.BlockSize]byte, id []byte) []byte {
+	clear(block[copy(block[:], id[:idRandomBytes]):])
 	g.key.Encrypt(block[:], block[:])
-	copy(tag[:], block[:])
-	return tag
+	return block[:idBytes-idRandomBytes]
 }
 
 func (g *guard) ours(id []byte) bool {
 	if len(id) != idBytes {
 		return false
 	}
-	tag := g.tag(id)
-	return subtle.ConstantTimeCompare(tag[:], id[idRandomBytes:]) == 1
+	return subtle.ConstantTimeCompare(g.tag(&g.block, id), id[idRandomBytes:]) == 1
 }
 
-// pass is a filter of datagrams; one goroutine at a time calls it.
+// pass is a filter of datagrams.
 func (g *guard) pass(b []byte, _ netip.AddrPort) bool {
 	switch {
 	case len(b) < minShortBytes:

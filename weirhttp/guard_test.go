@@ -57,7 +57,7 @@ func TestGuard(t *testing.T) {
 		"other version":             {long(0xc0, 0x0a0a0a0a, theirs, 1200), true},
 		"other version, small":      {long(0xc0, 0x0a0a0a0a, theirs, 1199), false},
 		"id longer than there is":   {long(0xc0, v1, make([]byte, 21), 1200), false},
-		"id behind the end":         {append(long(0xc0, v1, nil, 5), 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), false},
+		"id behind the end":         {long(0xe0, v1, make([]byte, 20), 26)[:25], false},
 		"empty":                     {nil, false},
 	} {
 		if got := g.pass(c.b, netip.AddrPort{}); got != c.pass {

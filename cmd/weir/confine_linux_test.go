@@ -25,9 +25,10 @@ import (
 // confinements are programs for the scripts, each running another under a condition.
 func confinements() map[string]func() {
 	return map[string]func(){
-		"limited":   func() { fail(limited(os.Args[1:])) },
-		"forbidden": func() { fail(forbidden(os.Args[1:])) },
-		"signalled": func() { fail(signalled(os.Args[1:])) },
+		"limited":      func() { fail(limited(os.Args[1:])) },
+		"forbidden":    func() { fail(forbidden(os.Args[1:])) },
+		"signalled":    func() { fail(signalled(os.Args[1:])) },
+		"unprivileged": func() { fail(unprivileged(os.Args[1:])) },
 	}
 }
 
@@ -47,6 +48,19 @@ func limited(args []string) error {
 		return err
 	}
 	return become(args[1:])
+}
+
+// unprivileged is "unprivileged command…": the command may read what its user may read, though it be root.
+func unprivileged(args []string) error {
+	runtime.LockOSThread() // what may be had is the thread's, and stays with it when it becomes the command
+	if os.Geteuid() == 0 {
+		for _, c := range []uintptr{unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH} {
+			if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return become(args)
 }
 
 // forbidden is "forbidden calls command…": the command's system calls of these names are refused, with EACCES or,

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -60,14 +62,21 @@ func TestScripts(t *testing.T) {
 		Condition:           condition,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // with -race, else a second for each command
+			env.Values[stalled{}] = new(io.ReadCloser)
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"diagnosis": scriptDiagnosis,
 			"exits":     scriptExits,
+			"fetch":     scriptFetch,
 			"figure":    scriptFigure,
 			"finding":   scriptFinding,
+			"finish":    scriptFinish,
 			"lines":     scriptLines,
+			"refused":   scriptRefused,
+			"stall":     scriptStall,
+			"taken":     scriptTaken,
 		},
 	})
 }

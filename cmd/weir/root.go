@@ -34,7 +34,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newDemo(), newDoctor(), newFlood(), newVersion())
+	root.AddCommand(newDemo(), newDoctor(), newServe(), newFlood(), newVersion())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.HasSubCommands() {
