@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -175,7 +176,8 @@ func (s *quicSweep) verdict(r *sweptRun) error {
 	dead := rule.Action.Errno == syscall.EBADF || rule.Action.Errno == syscall.ENOTSOCK || rule.Call == fault.Recv && rule.Action.Errno == syscall.ENOTCONN
 	var idle *quic.IdleTimeoutError
 	var handshake *quic.HandshakeTimeoutError
-	timeout := errors.As(r.err, &idle) || errors.As(r.err, &handshake) || errors.Is(r.err, context.DeadlineExceeded)
+	timeout := errors.As(r.err, &idle) || errors.As(r.err, &handshake) || errors.Is(r.err, context.DeadlineExceeded) ||
+		errors.Is(r.err, os.ErrDeadlineExceeded)
 	switch {
 	case r.err == nil:
 		return nil
