@@ -17,7 +17,7 @@ func TestParseAltSvc(t *testing.T) {
 		{`h3=":443"; ma=60`, alternative{"", "443", time.Minute}, false},
 		{`h3=":443";ma="60";persist=1`, alternative{"", "443", time.Minute}, false},
 		{`h3="alt.example:8443"; MA=60`, alternative{"alt.example", "8443", time.Minute}, false},
-		{`h3="[::1]:443"`, alternative{"::1", "443", day}, false},
+		{`h3="[::1]:443"`, alternative{"::1", "443", day}, false}, // weir:port nothing is opened
 		{`h2=":443", h3-29=":443", h3=":444"`, alternative{"", "444", day}, false},
 		{`h3=":443"; ma=0, h3=":444"`, alternative{"", "444", day}, false},
 		{`h3=":443"; ma=99999999999999999999999`, alternative{"", "443", longestMaxAge}, false},
@@ -47,7 +47,7 @@ func TestParseAltSvc(t *testing.T) {
 
 // FuzzAltSvc: whatever a server says, an alternative has a port, and an age in bounds.
 func FuzzAltSvc(f *testing.F) {
-	for _, s := range []string{`h3=":443"; ma=60`, `h3="[::1]:443", h2=":1"`, `clear`, `h3="\`, `;;,,=`} {
+	for _, s := range []string{`h3=":443"; ma=60`, `h3="[::1]:443", h2=":1"`, `clear`, `h3="\`, `;;,,=`} { // weir:port nothing is opened
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

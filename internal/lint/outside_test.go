@@ -14,7 +14,7 @@ var outside = []struct {
 	tests  []string // packages whose tests may, too
 }{
 	{module: "golang.org/x/sys", code: []string{".", "internal/...", "dgram", "handoff", "fault"}, tests: []string{"..."}},
-	{module: "golang.org/x/net", code: []string{"dgram"}, tests: []string{"..."}}, // ipv4.Message; nettest
+	{module: "golang.org/x/net", code: []string{"dgram", "weirhttp"}, tests: []string{"..."}}, // ipv4.Message, httpguts; nettest
 	{module: "github.com/quic-go/quic-go", code: []string{"weirhttp"}, tests: []string{"dgram"}},
 	{module: "github.com/prometheus/client_golang", code: []string{"weirprom"}},
 	{module: "github.com/spf13/cobra", code: []string{"cmd/weir"}},
