@@ -11,6 +11,7 @@ import (
 )
 
 const (
+	serverHandshakeTimeout   = 10 * time.Second
 	defaultReadHeaderTimeout = 10 * time.Second
 	defaultIdleTimeout       = 90 * time.Second
 	defaultHeaderBytes       = 64 << 10
@@ -45,7 +46,7 @@ type core struct {
 func newCore(s *Server) *core {
 	c := &core{
 		handler: s.Handler, context: s.ConnContext, log: cmp.Or(s.Logger, slog.New(slog.DiscardHandler)),
-		handshakeTimeout:  timeoutOr(s.HandshakeTimeout, defaultHandshakeTimeout),
+		handshakeTimeout:  timeoutOr(s.HandshakeTimeout, serverHandshakeTimeout),
 		readHeaderTimeout: timeoutOr(s.ReadHeaderTimeout, defaultReadHeaderTimeout),
 		readTimeout:       max(s.ReadTimeout, 0),
 		writeTimeout:      max(s.WriteTimeout, 0),

@@ -61,9 +61,9 @@ func newQUICServer(c *core, base *tls.Config, socket net.PacketConn, h http.Hand
 }
 
 const (
-	maxUniStreams = 16 // HTTP/3 has three, and clients open some that mean nothing
-	noHandshake   = 24 * time.Hour
-	keepAlive     = 15 * time.Second // as TCP's is
+	maxUniStreams   = 16 // HTTP/3 has three, and clients open some that mean nothing
+	noHandshake     = 24 * time.Hour
+	serverKeepAlive = 15 * time.Second // as TCP's is
 )
 
 // config is that of a connection.
@@ -80,7 +80,7 @@ func (q *quicConns) config() *quic.Config {
 		HandshakeIdleTimeout: handshake / 2, // and twice that in all
 		MaxIdleTimeout:       idle,
 		// A handler may be silent for longer. What is idle is for quicConn to say.
-		KeepAlivePeriod:                min(keepAlive, idle/2),
+		KeepAlivePeriod:                min(serverKeepAlive, idle/2),
 		MaxIncomingStreams:             int64(q.core.requests),
 		MaxIncomingUniStreams:          maxUniStreams,
 		InitialStreamReceiveWindow:     firstStreamWindow,

@@ -2,62 +2,64 @@ package weirhttp
 
 import (
 	"errors"
+	"net"
 	"net/http"
-	"net/http/httptrace"
-	"sync/atomic"
 
 	"github.com/quic-go/quic-go/http3"
 )
 
-// traced is the request with a note of whether any of it went out.
-func traced(req *http.Request) (_ *http.Request, sent *atomic.Bool) {
-	sent = new(atomic.Bool)
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
-	return req.WithContext(httptrace.WithClientTrace(req.Context(), trace)), sent
-}
+// verdict is what is to be done with a request that failed.
+type verdict uint8
 
-// repeat tells whether a request that failed on the connection, which takes no new ones from now on, may be sent again, and
-// returns it as it is to be sent then:
-//
-//   - Nothing of it went out: it may.
-//   - The server says that it has not processed it (H3_REQUEST_REJECTED, RFC 9114 section 4.1.1): it may, if its body can
-//     be had again.
-//   - The connection broke, and the request may be repeated (RFC 9110 section 9.2.2): likewise.
-func (t *Transport) repeat(c *client, req *http.Request, sent bool, err error) (*http.Request, bool) {
-	broken := !c.usable()
-	var answer *http3.Error
-	rejected := errors.As(err, &answer) && answer.ErrorCode == http3.ErrCodeRequestRejected
-	if !sent || broken || rejected {
-		t.mu.Lock()
-		if c.origin.client == c {
-			c.origin.drop()
+const (
+	verdictFail    verdict = iota // nothing
+	verdictRepeat                 // send it again, on another connection
+	verdictOverTCP                // send it again, over TCP
+)
+
+// judge tells whether a request that failed on a QUIC connection may be sent again.
+func judge(req *http.Request, sent bool, err error) verdict {
+	if !sent {
+		return verdictRepeat // "connection in graceful shutdown", or gone
+	}
+	if e, ok := errors.AsType[*http3.Error](err); ok && e.Remote {
+		switch e.ErrorCode {
+		case http3.ErrCodeRequestRejected: // "without performing any application processing", RFC 9114 section 8.1
+			return verdictRepeat
+		case http3.ErrCodeVersionFallback: // "the peer should retry over HTTP/1.1"
+			return verdictOverTCP
 		}
-		t.mu.Unlock()
 	}
-	switch {
-	case !sent:
-		return req, true
-	case !rejected && !(broken && repeatable(req)):
-		return nil, false
-	case req.Body == nil || req.Body == http.NoBody:
-		return req, true
-	case req.GetBody == nil:
-		return nil, false
+	if errors.Is(err, net.ErrClosed) && isIdempotent(req) { // the connection ended, not the stream
+		return verdictRepeat
 	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, false
-	}
-	again := *req
-	again.Body = body
-	return &again, true
+	return verdictFail
 }
 
-// repeatable is what http.Transport takes for it.
-func repeatable(req *http.Request) bool {
+// isIdempotent tells that a request may be processed twice (RFC 9110 section 9.2.2).
+func isIdempotent(req *http.Request) bool {
 	switch req.Method {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
 		return true
 	}
-	return req.Header["Idempotency-Key"] != nil || req.Header["X-Idempotency-Key"] != nil
+	return req.Header["Idempotency-Key"] != nil || req.Header["X-Idempotency-Key"] != nil // as net/http has it
+}
+
+// rewind has the request that is sent begin with its body's first byte again. The body that it had is closed by whom it was
+// given to.
+func (x *exchange) rewind() bool {
+	if x.send.Body == nil || x.send.Body == http.NoBody {
+		return true
+	}
+	if x.send.GetBody == nil {
+		return false
+	}
+	body, err := x.send.GetBody()
+	if err != nil {
+		return false
+	}
+	again := *x.send
+	again.Body = body
+	x.send = &again
+	return true
 }

@@ -1,357 +1,225 @@
 package weirhttp
 
 import (
-	"context"
+	"compress/gzip"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// TestAltSvcUpgrade: "HTTP3AfterAltSvc uses it once an origin has announced it by Alt-Svc."
-func TestAltSvcUpgrade(t *testing.T) {
+// "Use HTTP/3 once an origin has announced it": by the second request.
+func TestTransportAltSvc(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, say("x"), `h3=":PORT"; ma=60`)
-	p.serveQUIC(say("x"))
-	tr := p.transport(HTTP3AfterAltSvc)
-	now := time.Now()
-	var later atomic.Int64
-	tr.now = func() time.Time { return now.Add(time.Duration(later.Load())) }
-	wantProto(t, tr, p.url, "HTTP/2.0")
-	wantProto(t, tr, p.url, "HTTP/3.0")
-	later.Store(int64(61 * time.Second))
-	wantProto(t, tr, p.url, "HTTP/2.0")
-	wantProto(t, tr, p.url, "HTTP/3.0")
-	if s := tr.Stats(); s.HTTP2 != 2 || s.HTTP3 != 2 || s.Dials != 1 || s.Conns != 1 || s.UDP.Sent == 0 {
-		t.Errorf("stats %+v", s)
+	o := serveBoth(t, nil)
+	tr := testTransport(t, &Transport{FallbackDelay: -1})
+	wantProto(t, tr, o.url(), "HTTP/2.0")
+	for range 3 {
+		wantProto(t, tr, o.url(), "HTTP/3.0")
+	}
+	s := tr.Stats()
+	if s.HTTP2 != 1 || s.HTTP3 != 3 || s.Dials != 1 || s.Origins != 1 || s.AltSvc != 1 || s.Conns != 1 || s.UDP.Sent == 0 {
+		t.Errorf("Stats: %+v", s)
 	}
 }
 
-// TestAltSvcClear: an origin takes back what it has announced.
-func TestAltSvcClear(t *testing.T) {
+func TestTransportAltSvcExpires(t *testing.T) {
 	t.Parallel()
-	clear := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Alt-Svc", "clear") })
-	p := newPlace(t, say("x"), `h3=":PORT"`)
-	p.serveQUIC(clear)
-	tr := p.transport(HTTP3AfterAltSvc)
-	wantProto(t, tr, p.url, "HTTP/2.0")
-	wantProto(t, tr, p.url, "HTTP/3.0")
-	wantProto(t, tr, p.url, "HTTP/2.0")
+	o := serveBoth(t, nil)
+	o.altSvc.Store(`h3=":` + o.port + `"; ma=60`)
+	var clock testClock
+	tr := testTransport(t, &Transport{FallbackDelay: -1, now: clock.now})
+	wantProto(t, tr, o.url(), "HTTP/2.0")
+	wantProto(t, tr, o.url(), "HTTP/3.0")
+	clock.advance(59 * time.Second)
+	wantProto(t, tr, o.url(), "HTTP/3.0") // and announces it again
+	o.altSvc.Store("")
+	clock.advance(59 * time.Second)
+	wantProto(t, tr, o.url(), "HTTP/3.0")
+	clock.advance(2 * time.Second)
+	wantProto(t, tr, o.url(), "HTTP/2.0")
+	if s := tr.Stats(); s.AltSvc != 0 {
+		t.Errorf("Stats: %+v", s)
+	}
+	becomes(t, "the connection of before is closed", func() bool { return tr.Stats().Conns == 0 })
 }
 
-// TestAltSvcElsewhere: HTTP/3 at another host and port has to have the origin's certificate.
-func TestAltSvcElsewhere(t *testing.T) {
+func TestTransportAltSvcClear(t *testing.T) {
 	t.Parallel()
-	other := newPlace(t, say("other"), "")
-	other.serveQUIC(say("alternative"))
-	_, port, _ := net.SplitHostPort(strings.TrimPrefix(other.url, "https://"))
-	p := newPlace(t, say("x"), `h3="127.0.0.1:`+port+`"`)
-	tr := p.transport(HTTP3AfterAltSvc)
-	wantProto(t, tr, p.url, "HTTP/2.0")
-	if proto, body := get(t, tr, p.url); proto != "HTTP/3.0" || body != "alternative" {
-		t.Errorf("by %s, from %q", proto, body)
-	}
+	o := serveBoth(t, nil)
+	tr := testTransport(t, &Transport{FallbackDelay: -1})
+	wantProto(t, tr, o.url(), "HTTP/2.0")
+	wantProto(t, tr, o.url(), "HTTP/3.0")
+	o.altSvc.Store("clear")
+	wantProto(t, tr, o.url(), "HTTP/3.0")
+	wantProto(t, tr, o.url(), "HTTP/2.0")
+	becomes(t, "the connection of before is closed", func() bool { return tr.Stats().Conns == 0 })
 }
 
-// TestModes: what each mode does where an origin has not announced HTTP/3.
-func TestModes(t *testing.T) {
+func TestTransportNever(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	p.serveQUIC(say("x"))
-	wantProto(t, p.transport(HTTP3Prefer), p.url, "HTTP/3.0")
-	wantProto(t, p.transport(HTTP3Always), p.url, "HTTP/3.0")
-	wantProto(t, p.transport(HTTP3Never), p.url, "HTTP/2.0")
-	wantProto(t, p.transport(HTTP3AfterAltSvc), p.url, "HTTP/2.0")
-}
-
-// TestUDPBlocked: where nothing answers, a request goes by TCP after FallbackDelay, and those that follow at once, until
-// the rest is over.
-func TestUDPBlocked(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	tr := p.transport(HTTP3Prefer)
-	tr.FallbackDelay, tr.HandshakeTimeout = 50*time.Millisecond, 200*time.Millisecond
-	now := time.Now()
-	var later atomic.Int64
-	tr.now = func() time.Time { return now.Add(time.Duration(later.Load())) }
-	wantProto(t, tr, p.url, "HTTP/2.0")
-	await(t, func() bool { return tr.Stats().DialsFailed == 1 })
-	wantProto(t, tr, p.url, "HTTP/2.0")
-	if s := tr.Stats(); s.Dials != 1 || s.FellBack != 2 {
-		t.Errorf("stats %+v, want one dial", s)
+	o := serveBoth(t, nil)
+	tr := testTransport(t, &Transport{HTTP3: HTTP3Never})
+	for range 3 {
+		wantProto(t, tr, o.url(), "HTTP/2.0")
 	}
-	later.Store(int64(firstRest + time.Second))
-	wantProto(t, tr, p.url, "HTTP/2.0")
-	await(t, func() bool { return tr.Stats().DialsFailed == 2 })
-	later.Add(int64(firstRest + time.Second)) // the second rest is twice as long
-	wantProto(t, tr, p.url, "HTTP/2.0")
-	if s := tr.Stats(); s.Dials != 2 {
-		t.Errorf("%d dials, want 2", s.Dials)
-	}
-	p.serveQUIC(say("x"))
-	later.Add(int64(2 * firstRest))
-	await(t, func() bool { proto, _ := get(t, tr, p.url); return proto == "HTTP/3.0" })
-}
-
-// TestAlwaysFails: without HTTP/3 there is an error, which names the origin; the context ends the wait.
-func TestAlwaysFails(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	tr := p.transport(HTTP3Always)
-	tr.HandshakeTimeout = 100 * time.Millisecond
-	body := &watchedBody{Reader: strings.NewReader("x")}
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, body)
-	_, err := tr.RoundTrip(req)
-	if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(p.url, "https://")) {
-		t.Errorf("error %v, want one that names %s", err, p.url)
-	}
-	if !body.closed.Load() {
-		t.Error("the request's body is open")
-	}
-
-	patient := p.transport(HTTP3Always)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	req, _ = http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
-	if _, err := patient.RoundTrip(req); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v, want the context's", err)
+	if s := tr.Stats(); s.Dials != 0 || s.Origins != 0 {
+		t.Errorf("Stats: %+v", s)
 	}
 }
 
-type watchedBody struct {
-	io.Reader
-	closed atomic.Bool
-}
-
-func (b *watchedBody) Close() error { b.closed.Store(true); return nil }
-
-// TestGoAway: a server that shuts HTTP/3 down costs no request.
-func TestGoAway(t *testing.T) {
+// Plain http goes by TCP, and its Alt-Svc is not believed.
+func TestTransportPlainHTTP(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	p.serveQUIC(say("x"))
-	tr := p.transport(HTTP3Prefer)
-	stop, requests := make(chan struct{}), sync.WaitGroup{}
-	var byTCP, byQUIC atomic.Int64
-	for range 4 {
-		requests.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, strings.NewReader("body"))
-				res, err := tr.RoundTrip(req)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				_, _ = io.Copy(io.Discard, res.Body)
-				_ = res.Body.Close()
-				if res.ProtoMajor == 3 {
-					byQUIC.Add(1)
-				} else {
-					byTCP.Add(1)
-				}
-			}
-		})
-	}
-	await(t, func() bool { return byQUIC.Load() > 20 })
-	_ = p.ln.Close() // refuses new connections
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if err := p.h3.Shutdown(ctx); err != nil {
-		t.Error(err)
-	}
-	await(t, func() bool { return byTCP.Load() > 20 })
-	close(stop)
-	requests.Wait()
-}
-
-// TestConnectionGone: a connection that was closed is not used again.
-func TestConnectionGone(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	p.serveQUIC(say("x"))
-	tr := p.transport(HTTP3Always)
-	wantProto(t, tr, p.url, "HTTP/3.0")
-	_ = p.h3.Close()
-	_ = p.quic.Close()
-	p.crashQUIC()
-	p.serveQUIC(say("y"))
-	await(t, func() bool { return tr.Stats().Conns == 0 })
-	if _, body := get(t, tr, p.url); body != "y" {
-		t.Errorf("answer %q", body)
-	}
-	if s := tr.Stats(); s.Dials != 2 {
-		t.Errorf("%d dials, want 2", s.Dials)
+	for _, mode := range []HTTP3Mode{HTTP3AfterAltSvc, HTTP3Prefer, HTTP3Always} {
+		o := newTestOrigin(t, nil)
+		o.altSvc.Store(`h3=":443"`)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		web := &http.Server{Handler: o.handler}
+		t.Cleanup(func() { _ = web.Close() })
+		o.work.Go(func() { _ = web.Serve(ln) })
+		tr := testTransport(t, &Transport{HTTP3: mode})
+		for range 2 {
+			wantProto(t, tr, "http://"+ln.Addr().String(), "HTTP/1.1")
+		}
+		if s := tr.Stats(); s.HTTP1 != 2 || s.Origins != 0 || s.Dials != 0 {
+			t.Errorf("Stats: %+v", s)
+		}
 	}
 }
 
-// TestManyRequests: more than the peer's limit of streams wait for their turn.
-func TestManyRequests(t *testing.T) {
+// A transport of the caller's is used, not changed, and not closed.
+func TestTransportOwnTCP(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	p.serveQUIC(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, _ := io.ReadAll(r.Body)
-		_, _ = w.Write(b)
-	}))
-	tr := p.transport(HTTP3Always)
-	var requests sync.WaitGroup
-	for range 64 {
-		requests.Go(func() {
-			for range 5 {
-				want := strings.Repeat("x", 3000)
-				req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, strings.NewReader(want))
-				res, err := tr.RoundTrip(req)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				b, err := io.ReadAll(res.Body)
-				_ = res.Body.Close()
-				if err != nil || string(b) != want {
-					t.Errorf("answer of %d bytes, %v", len(b), err)
-				}
-			}
-		})
+	o := serveBoth(t, nil)
+	tcp := &http.Transport{
+		TLSClientConfig: testTransport(t, &Transport{}).TLSClientConfig.Clone(),
+		DialContext:     (&net.Dialer{}).DialContext,
 	}
-	requests.Wait()
-	if s := tr.Stats(); s.HTTP3 != 320 || s.Dials != 1 {
-		t.Errorf("stats %+v", s)
+	t.Cleanup(tcp.CloseIdleConnections)
+	tr := testTransport(t, &Transport{TCP: tcp, FallbackDelay: -1})
+	wantProto(t, tr, o.url(), "HTTP/1.1") // as it has a DialContext and no ForceAttemptHTTP2
+	wantProto(t, tr, o.url(), "HTTP/3.0")
+	if tcp.ForceAttemptHTTP2 || tcp.Proxy != nil {
+		t.Error("the caller's http.Transport was changed")
 	}
 }
 
-// TestOriginsAreLimited: the one that was not used for the longest is forgotten, and its connection closed.
-func TestOriginsAreLimited(t *testing.T) {
+// A response is to the request that the program made, has its trailers, and is unzipped.
+func TestTransportResponse(t *testing.T) {
 	t.Parallel()
-	a, b := newPlace(t, say("a"), ""), newPlace(t, say("b"), "")
-	a.serveQUIC(say("a"))
-	b.serveQUIC(say("b"))
-	tr := a.transport(HTTP3Always)
-	tr.MaxOrigins = 1
-	for range 2 {
-		wantProto(t, tr, a.url, "HTTP/3.0")
-		wantProto(t, tr, b.url, "HTTP/3.0")
+	o := serveBoth(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "Sum")
+		if r.Header.Get("Accept-Encoding") == "gzip" {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = io.WriteString(z, strings.Repeat("weir", 1000))
+			_ = z.Close()
+		}
+		w.Header().Set("Sum", "42")
+	})
+	for _, mode := range []HTTP3Mode{HTTP3Always, HTTP3Never} {
+		tr := testTransport(t, &Transport{HTTP3: mode})
+		req := originRequest(t, "GET", o.url(), nil)
+		body, res, err := fetchFrom(tr, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Request != req || res.TLS == nil || !res.Uncompressed || body != strings.Repeat("weir", 1000) || res.Trailer.Get("Sum") != "42" {
+			t.Errorf("%s: %d bytes, %+v", res.Proto, len(body), res)
+		}
+		req = originRequest(t, "", o.url(), nil)
+		req.Method = ""
+		if _, res, err = fetchFrom(tr, req); err != nil || res.StatusCode != 200 || req.Method != "" {
+			t.Errorf("without a method: %v, and the request is now %+v", err, req)
+		}
+		if _, res, err = fetchFrom(tr, originRequest(t, "HEAD", o.url(), nil)); err != nil || res.StatusCode != 200 {
+			t.Errorf("HEAD: %v", err)
+		}
 	}
-	if s := tr.Stats(); s.Origins != 1 || s.Conns != 1 || s.Dials != 4 {
-		t.Errorf("stats %+v", s)
+	plain := testTransport(t, &Transport{HTTP3: HTTP3Always, DisableCompression: true})
+	if body, res, err := fetchFrom(plain, originRequest(t, "GET", o.url(), nil)); err != nil || res.Uncompressed || body != "" {
+		t.Errorf("DisableCompression: %q, %v", body, err)
 	}
 }
 
-// TestIdle: a connection without requests is closed, one whose response is being read is not.
-func TestIdle(t *testing.T) {
+// What HTTP/3 cannot send is an error at once, with the body closed, and not a wait for ever.
+func TestTransportInvalid(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	p.serveQUIC(say(strings.Repeat("x", 1<<20)))
-	tr := p.transport(HTTP3Always)
-	tr.IdleTimeout = 50 * time.Millisecond
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url, nil)
-	res, err := tr.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
+	o := serveBoth(t, nil)
+	tests := map[string]func(*http.Request){
+		"method":       func(r *http.Request) { r.Method = "BAD METHOD" },
+		"header name":  func(r *http.Request) { r.Header = http.Header{"a b": {"1"}} },
+		"header value": func(r *http.Request) { r.Header.Set("A", "1\r\nB: 2") },
+		"trailer":      func(r *http.Request) { r.Trailer = http.Header{"A": {"\x00"}} },
+		"host":         func(r *http.Request) { r.Host = "a b" },
+		"path":         func(r *http.Request) { r.URL.Opaque = "opaque" },
+		"name":         func(r *http.Request) { r.URL.Host = "bücher.test" },
 	}
-	time.Sleep(200 * time.Millisecond)
-	tr.CloseIdleConnections()
-	if b, err := io.ReadAll(res.Body); err != nil || len(b) != 1<<20 {
-		t.Errorf("%d bytes, %v", len(b), err)
-	}
-	_ = res.Body.Close()
-	await(t, func() bool { return tr.Stats().Conns == 0 })
-}
-
-// TestTransportClose: requests after Close fail, as do those on their way.
-func TestTransportClose(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	hung := make(chan struct{})
-	p.serveQUIC(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		close(hung)
-		<-r.Context().Done()
-	}))
-	tr := p.transport(HTTP3Always)
-	failed := make(chan error)
-	go func() {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, nil)
+	for name, spoil := range tests {
+		tr := testTransport(t, &Transport{HTTP3: HTTP3Always})
+		body := newTrackedBody("body")
+		req := originRequest(t, "POST", o.url(), body)
+		spoil(req)
 		_, err := tr.RoundTrip(req)
-		failed <- err
-	}()
-	<-hung
-	if err := tr.Close(); err != nil {
-		t.Error(err)
+		if err == nil || isDeadline(err) || !strings.HasPrefix(err.Error(), "weirhttp: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		wantClosed(t, body)
 	}
-	if err := <-failed; err == nil {
-		t.Error("a request outlived Close")
-	}
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url, nil)
-	if _, err := tr.RoundTrip(req); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("error %v, want net.ErrClosed", err)
-	}
-	if err := tr.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := (&Transport{}).Close(); err != nil {
-		t.Error(err)
+	tr := testTransport(t, &Transport{HTTP3: HTTP3Prefer})
+	req := originRequest(t, "GET", o.url(), nil)
+	req.Method = "BAD METHOD"
+	if _, err := tr.RoundTrip(req); err == nil || isDeadline(err) {
+		t.Errorf("by TCP: %v", err)
 	}
 }
 
-// TestUnsound: a request that is wrong gets http.Transport's error, and is not sent by HTTP/3.
-func TestUnsound(t *testing.T) {
+// An https origin behind a proxy is asked by the proxy alone.
+func TestTransportProxy(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	p.serveQUIC(say("x"))
-	tr := p.transport(HTTP3Always)
-	for name, change := range map[string]func(*http.Request){
-		"header": func(r *http.Request) { r.Header["a b"] = []string{"x"} },
-		"value":  func(r *http.Request) { r.Header.Set("A", "x\n") },
-		"method": func(r *http.Request) { r.Method = "G T" },
-		"host":   func(r *http.Request) { r.URL = &url.URL{Scheme: "https"} },
-		"scheme": func(r *http.Request) { r.URL.Scheme = "gopher" },
-		"url":    func(r *http.Request) { r.URL = nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			body := &watchedBody{Reader: strings.NewReader("x")}
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, body)
-			change(req)
-			if _, err := tr.RoundTrip(req); err == nil {
-				t.Error("no error")
-			}
-			if !body.closed.Load() {
-				t.Error("the request's body is open")
-			}
-		})
+	o := serveBoth(t, nil)
+	asked := errors.New("the proxy was asked for")
+	tcp := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, asked }}
+	tr := testTransport(t, &Transport{HTTP3: HTTP3Prefer, TCP: tcp})
+	if _, err := tr.RoundTrip(originRequest(t, "GET", o.url(), nil)); !errors.Is(err, asked) {
+		t.Errorf("RoundTrip: %v", err)
 	}
 	if s := tr.Stats(); s.Dials != 0 {
-		t.Errorf("%d dials", s.Dials)
+		t.Errorf("Stats: %+v", s)
 	}
 }
 
-// TestProxy: what goes by a proxy goes by TCP.
-func TestProxy(t *testing.T) {
+func TestTransportClosed(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, say("x"), "")
-	p.serveQUIC(say("x"))
-	refused := errors.New("asked for the proxy")
-	tr := p.transport(HTTP3Always)
-	tr.TCP = &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, refused }}
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url, nil)
-	if _, err := tr.RoundTrip(req); !errors.Is(err, refused) {
-		t.Errorf("error %v, want that of Proxy", err)
+	o := serveBoth(t, nil)
+	unused := testTransport(t, &Transport{})
+	unused.CloseIdleConnections()
+	if s := unused.Stats(); s != (TransportStats{}) {
+		t.Errorf("Stats: %+v", s)
 	}
-}
-
-func await(t *testing.T, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("waited for 20 s in vain")
+	used := testTransport(t, &Transport{HTTP3: HTTP3Always})
+	wantProto(t, used, o.url(), "HTTP/3.0")
+	for _, tr := range []*Transport{unused, used} {
+		for range 2 {
+			if err := tr.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
 		}
+		body := newTrackedBody("body")
+		if _, err := tr.RoundTrip(originRequest(t, "POST", o.url(), body)); !errors.Is(err, ErrTransportClosed) || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("RoundTrip after Close: %v", err)
+		}
+		wantClosed(t, body)
+	}
+	if s := used.Stats(); s.HTTP3 != 1 || s.Conns != 0 {
+		t.Errorf("Stats after Close: %+v", s)
 	}
 }
