@@ -88,12 +88,17 @@ type quiet struct {
 	last  glance
 	since glance        // the last at which something had happened
 	owed  bool          // it was sent, and nothing acknowledged since
+	owes  time.Duration // since when: by the clock
 	gap   time.Duration // the longest time between two that were sent so
 	moved bool          // something had happened at the last look
 }
 
-// owedWait is what a peer that owes an answer has at least.
-const owedWait = time.Second
+// A peer that owes an answer has so long from the last that it was sent, and so long in all: it is gone then, whatever it
+// lacks.
+const (
+	owedWait = time.Second
+	owedMax  = 5 * time.Second
+)
 
 // look says whether nothing was sent or received for three probe timeouts, behind the end of the last of the handlers.
 //
@@ -104,21 +109,23 @@ func (q *quiet) look(g glance) bool {
 	was := q.last
 	switch {
 	case was.now.IsZero(), g.busy, g.done != was.done:
-		q.since, q.owed, q.gap = g, true, 0
+		q.since, q.owed, q.owes, q.gap = g, true, g.clock, 0
 	case g.sample != was.sample:
 		q.since, q.owed, q.gap = g, false, 0
 	case g.sent != was.sent:
 		if q.owed { // its timer does not know of a clock that stands still
 			q.gap = max(q.gap, g.now.Sub(q.since.now))
+		} else {
+			q.owed, q.owes = true, g.clock
 		}
-		q.since, q.owed = g, true
+		q.since = g
 	case g.received != was.received:
 		q.since = g
 	}
 	q.last, q.moved = g, q.since == g
-	wait := 3 * g.pto
-	if q.owed {
-		wait = max(8*g.pto, 3*q.gap, owedWait)
+	quiet := g.clock - q.since.clock
+	if !q.owed {
+		return quiet >= 3*g.pto
 	}
-	return g.clock-q.since.clock >= wait
+	return quiet >= max(8*g.pto, 3*q.gap, owedWait) || !g.busy && g.clock-q.owes >= max(8*g.pto, owedMax)
 }

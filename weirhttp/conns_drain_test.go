@@ -28,6 +28,7 @@ func TestQuiet(t *testing.T) {
 		"what is lost":        {[]event{{0, "-"}, {100 * ms, "s"}, {500 * ms, "s"}, {1300 * ms, "s"}}, 3700 * ms},
 		"it asks meanwhile":   {[]event{{0, "-"}, {100 * ms, "s"}, {500 * ms, "s"}, {1300 * ms, "s"}, {1400 * ms, "r"}}, 3800 * ms},
 		"it answers at last":  {[]event{{0, "-"}, {100 * ms, "s"}, {900 * ms, "s"}, {2500 * ms, "sa"}}, 2620 * ms},
+		"it is gone":          {[]event{{0, "-"}, {200 * ms, "a"}, {300 * ms, "s"}, {700 * ms, "s"}, {1500 * ms, "s"}, {3100 * ms, "s"}}, 5300 * ms},
 		"it speaks by itself": {[]event{{0, "-"}, {100 * ms, "a"}, {200 * ms, "r"}}, 320 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {

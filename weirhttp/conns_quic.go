@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"sync"
-	"sync/atomic"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
@@ -18,27 +17,39 @@ var (
 
 // quicConns is the listener of http3, and knows the connections that came through it.
 type quicConns struct {
-	core     *core
-	ln       *quic.Listener
-	stopping atomic.Bool
+	core *core
+	ln   *quic.Listener // set once, before listening is closed
 
-	accepting context.Context // until stop
-	halt      context.CancelFunc
+	listening chan struct{}
+	ready     chan *quic.Conn // out of their handshake
+	stopping  chan struct{}   // closed by stop
+	broken    chan struct{}   // closed when ln accepts no more
+	err       error           // why; set before broken is closed
 
 	mu       sync.Mutex
 	open     map[*quic.Conn]*quicConn // guarded by mu; out of their handshake
-	contexts sync.WaitGroup           // those of admit that have not ended
+	contexts sync.WaitGroup           // those of admit that have not ended, and what accepts
 }
 
 func newQUICConns(c *core) *quicConns {
-	q := &quicConns{core: c, open: map[*quic.Conn]*quicConn{}}
-	q.accepting, q.halt = context.WithCancel(context.Background())
-	return q
+	return &quicConns{
+		core: c, open: map[*quic.Conn]*quicConn{},
+		listening: make(chan struct{}), ready: make(chan *quic.Conn), stopping: make(chan struct{}), broken: make(chan struct{}),
+	}
+}
+
+func (q *quicConns) isStopping() bool {
+	select {
+	case <-q.stopping:
+		return true
+	default:
+		return false
+	}
 }
 
 // mustRetry says whether a client has to show that its address is its own.
 func (q *quicConns) mustRetry(remote net.Addr) bool {
-	if q.stopping.Load() || !q.core.quic.crowded(remote) {
+	if q.isStopping() || !q.core.quic.crowded(remote) {
 		return false
 	}
 	q.core.quic.retries.Add(1)
@@ -49,7 +60,7 @@ func (q *quicConns) mustRetry(remote net.Addr) bool {
 // handshake fails.
 func (q *quicConns) admit(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	g := q.core.quic
-	if q.stopping.Load() {
+	if q.isStopping() {
 		g.refused.stopping.Add(1)
 		return nil, errStopping
 	}
@@ -69,26 +80,67 @@ func (q *quicConns) admit(ctx context.Context, info *quic.ClientInfo) (context.C
 		defer q.contexts.Done()
 		q.remove(c)
 	})
+	q.contexts.Go(func() { q.acceptAlong(ctx) })
 	return context.WithValue(ctx, quicConnKey{}, c), nil
+}
+
+// listen accepts from a listener, until it is closed.
+func (q *quicConns) listen(ln *quic.Listener) {
+	q.ln = ln
+	close(q.listening)
+	q.contexts.Go(q.accept)
+}
+
+func (q *quicConns) accept() {
+	defer close(q.broken)
+	for {
+		conn, err := q.ln.Accept(context.Background())
+		if err != nil {
+			q.err = err
+			return
+		}
+		q.pass(conn)
+	}
+}
+
+// acceptAlong accepts one that came out of its handshake, while the one that it is for has not ended. The listener's
+// queue is short, and refuses who does not fit; so there is somebody for each that may come.
+func (q *quicConns) acceptAlong(ctx context.Context) {
+	select {
+	case <-q.listening: // the first may be there before the listener is
+	case <-ctx.Done():
+		return
+	}
+	if conn, err := q.ln.Accept(ctx); err == nil {
+		q.pass(conn)
+	}
+}
+
+// pass has http3 have a connection, unless it wants no more.
+func (q *quicConns) pass(conn *quic.Conn) {
+	q.add(conn)
+	select {
+	case q.ready <- conn:
+	case <-q.stopping:
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	}
 }
 
 // Accept is for http3.
 func (q *quicConns) Accept(ctx context.Context) (*quic.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(q.accepting, cancel)()
-	if q.accepting.Err() != nil {
+	if q.isStopping() {
 		return nil, quic.ErrServerClosed
 	}
-	conn, err := q.ln.Accept(ctx)
-	switch {
-	case err != nil && q.accepting.Err() != nil:
+	select {
+	case conn := <-q.ready:
+		return conn, nil
+	case <-q.stopping:
 		return nil, quic.ErrServerClosed
-	case err != nil:
-		return nil, err
+	case <-q.broken:
+		return nil, q.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	q.add(conn)
-	return conn, nil
 }
 
 // Addr is that of the socket.
@@ -120,22 +172,8 @@ func (q *quicConns) growWindow(conn *quic.Conn, by uint64) bool {
 	return c != nil && c.grow(by)
 }
 
-// stop has Accept return, and refuses who is new.
-func (q *quicConns) stop() {
-	q.stopping.Store(true)
-	q.halt()
-}
-
-// closeLate closes those that came out of their handshake after stop, until the listener is closed.
-func (q *quicConns) closeLate() {
-	for {
-		conn, err := q.ln.Accept(context.Background())
-		if err != nil {
-			return
-		}
-		_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
-	}
-}
+// stop has Accept return, and refuses who is new. It is called once.
+func (q *quicConns) stop() { close(q.stopping) }
 
 // all is those that are open now.
 func (q *quicConns) all() []*quicConn {

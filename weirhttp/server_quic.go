@@ -48,7 +48,7 @@ func newQUICServer(c *core, base *tls.Config, socket net.PacketConn, h http.Hand
 		_ = q.tr.Close()
 		return nil, err
 	}
-	q.conns.ln = ln
+	q.conns.listen(ln)
 	q.h3 = &http3.Server{
 		Handler:        h,
 		MaxHeaderBytes: c.headerBytes,
@@ -102,11 +102,6 @@ func (q *quicServer) shutdown(ctx context.Context) {
 	q.conns.stop()
 	<-q.served // from here on http3 counts its connections down only
 	q.conns.watch()
-	late := make(chan struct{})
-	go func() {
-		defer close(late)
-		q.conns.closeLate()
-	}()
 	handlers := make(chan struct{}) // ends with the last handler, which may be after shutdown
 	go func() {
 		defer close(handlers)
@@ -120,7 +115,6 @@ func (q *quicServer) shutdown(ctx context.Context) {
 	}
 	q.conns.closeAll()
 	_ = q.conns.ln.Close()
-	<-late
 	_ = q.tr.Close()
 	_ = q.socket.Close()
 	q.conns.contexts.Wait()

@@ -1,15 +1,14 @@
 package weirhttp
 
-import (
-	"context"
-)
+import "context"
 
 // Shutdown lets requests in progress end, and closes everything.
 //
 //   - New connections are refused at once. Clients are told that no more requests are taken, and those that they send
 //     nevertheless are rejected, for another server.
 //   - A connection of HTTP/3 is kept until its client closes it, or until nothing was sent or received in three probe
-//     timeouts after its last request: what is lost of a response is sent again until then.
+//     timeouts after its last request. What is lost of a response is sent again until then; a client that acknowledges
+//     nothing any more has five seconds, and more where many are at work.
 //   - When ctx ends, all that is left is closed at once, and its error returned; handlers find their contexts ended.
 //   - It may be called more than once, also at once, and before Serve, which then answers http.ErrServerClosed.
 func (s *Server) Shutdown(ctx context.Context) error {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package weirhttp
+
+const raceDetector = false
