@@ -7,10 +7,16 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/weirnet/weir/internal/sys/systest"
 )
 
 // TestMain fails a run that leaves a goroutine or an open descriptor behind.
 func TestMain(m *testing.M) {
+	if err := systest.RefuseIfAsked(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if r, w, err := os.Pipe(); err == nil { // has the runtime open its own poller, which stays
 		_, _ = r.Close(), w.Close()
 	}
