@@ -198,8 +198,8 @@ func settingsOfHTTP2(c net.Conn) (map[int]int, error) {
 	return all, nil
 }
 
-// A client that sends all it may, to a handler that reads nothing, is held back by the first window; what is read later
-// arrives whole.
+// A client that sends all it may, to handlers that read nothing, is held back by the first window of the connection; what
+// is read later arrives whole.
 func TestServerWindow(t *testing.T) {
 	t.Parallel()
 	read := make(chan struct{})
@@ -208,34 +208,39 @@ func TestServerWindow(t *testing.T) {
 		n, err := io.Copy(io.Discard, r.Body)
 		_, _ = fmt.Fprint(w, n, err)
 	})
-	const size = 8 << 20
-	body := &countedReader{left: size}
-	done := make(chan string, 1)
-	go func() {
-		resp, err := v.client("HTTP/3.0").Post("https://"+v.addr, "text/plain", body)
-		if err != nil {
-			done <- err.Error()
-			return
-		}
-		defer resp.Body.Close()
-		got, _ := io.ReadAll(resp.Body)
-		done <- string(got)
-	}()
-	eventually(t, "half a window", func() bool { return body.taken.Load() > firstStreamWindow/2 })
-	time.Sleep(200 * time.Millisecond)
-	if n := body.taken.Load(); n > 2*firstConnWindow {
+	const size, requests = 4 << 20, 4
+	var taken atomic.Int64
+	done := make(chan string, requests)
+	c := v.client("HTTP/3.0")
+	for range requests {
+		go func() {
+			resp, err := c.Post("https://"+v.addr, "text/plain", &countedReader{left: size, taken: &taken})
+			if err != nil {
+				done <- err.Error()
+				return
+			}
+			defer resp.Body.Close()
+			got, _ := io.ReadAll(resp.Body)
+			done <- string(got)
+		}()
+	}
+	eventually(t, "half a window", func() bool { return taken.Load() > firstConnWindow/2 })
+	time.Sleep(300 * time.Millisecond)
+	if n := taken.Load(); n > firstConnWindow*3/2 { // the client's buffers are the half
 		t.Errorf("%d bytes were taken from the client, unread", n)
 	}
 	close(read)
-	if got, want := <-done, fmt.Sprint(int64(size), nil); got != want {
-		t.Errorf("the handler read %s, want %s", got, want)
+	for range requests {
+		if got, want := <-done, fmt.Sprint(int64(size), nil); got != want {
+			t.Errorf("a handler read %s, want %s", got, want)
+		}
 	}
 }
 
 // countedReader has so many bytes, and counts what is taken.
 type countedReader struct {
 	left  int
-	taken atomic.Int64
+	taken *atomic.Int64
 }
 
 func (r *countedReader) Read(p []byte) (int, error) {

@@ -95,11 +95,11 @@ func TestShutdownIdle(t *testing.T) {
 // "When ctx ends, all that is left is closed at once, and its error returned; handlers find their contexts ended."
 func TestShutdownDeadline(t *testing.T) {
 	t.Parallel()
-	entered, ended := make(chan struct{}), make(chan struct{})
+	entered, ended := make(chan struct{}), make(chan error, len(versions))
 	v := serve(t, &Server{}, func(w http.ResponseWriter, r *http.Request) {
 		entered <- struct{}{}
 		<-r.Context().Done()
-		ended <- struct{}{}
+		ended <- nil
 	})
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -118,7 +118,9 @@ func TestShutdownDeadline(t *testing.T) {
 		t.Errorf("Shutdown: %v", err)
 	}
 	for range versions {
-		<-ended
+		if err := receive(ended); err != nil {
+			t.Errorf("a handler's context: %v", err)
+		}
 	}
 }
 
