@@ -21,7 +21,7 @@ func TestInTurns(t *testing.T) {
 		"::1 ::2 ::3 ::4 ::5 ::6":     "::1 ::2 ::3 ::4 ::5",
 	} {
 		var addrs []netip.AddrPort
-		for _, s := range strings.Fields(in) {
+		for s := range strings.FieldsSeq(in) {
 			addrs = append(addrs, netip.AddrPortFrom(netip.MustParseAddr(s), 1))
 		}
 		var got []string
