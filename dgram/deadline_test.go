@@ -257,6 +257,32 @@ func TestRest(t *testing.T) {
 	}
 }
 
+// TestPause: a rest ends at the deadline, when one is set, and when the Conn is closed, however long it was to be.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	nothing := func(*Conn) {}
+	for _, row := range []struct {
+		name         string
+		before, then func(*Conn)
+	}{
+		{"the deadline", func(c *Conn) { _ = c.SetReadDeadline(time.Now().Add(silence)) }, nothing},
+		{"a deadline", nothing, func(c *Conn) { _ = c.SetReadDeadline(time.Now().Add(time.Hour)) }},
+		{"Close", nothing, func(c *Conn) { _ = c.Close() }},
+	} {
+		c := listen(t, loopback4, Config{})
+		row.before(c)
+		c.recv.wake()
+		<-c.recv.poke // what there was before is none of this rest's
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			time.Sleep(silence)
+			row.then(c)
+		})
+		within(t, row.name, func() { c.recv.pause(time.Hour) })
+		wg.Wait()
+	}
+}
+
 // TestRestEnds: receives that go well again end it.
 func TestRestEnds(t *testing.T) {
 	t.Parallel()

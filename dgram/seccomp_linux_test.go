@@ -17,6 +17,7 @@ func TestRefusedBatches(t *testing.T) {
 		underFilter(t)
 		return
 	}
+	t.Setenv("WEIR_DISABLE", "") // what is off already cannot be refused
 	for _, spec := range append(systest.Refusals(), "none ENOSYS") {
 		t.Run(spec, func(t *testing.T) {
 			out := systest.RunRefused(t, "TestRefusedBatches", spec)
