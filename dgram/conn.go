@@ -18,7 +18,7 @@ import (
 
 // Conn is a UDP socket for goroutines. All methods may be called by any number of them at a time.
 //
-// It is a net.PacketConn and a net.Conn with the methods of *net.UDPConn, and has all that quic-go looks for.
+// It is a net.PacketConn and a net.Conn with the methods of *net.UDPConn, but for File, and has all that quic-go looks for.
 type Conn struct {
 	kernel sys.Kernel      // set once, as all up to logger
 	faults *fault.Injector // nil: none
