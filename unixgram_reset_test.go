@@ -38,6 +38,7 @@ func TestUnixgramReset(t *testing.T) {
 					if told++; !errors.Is(err, syscall.ECONNRESET) {
 						t.Error(err)
 					}
+					l.AfterFunc(20*time.Millisecond, func() { _ = l.Close() }) // so that a second one would be seen
 				}})
 				if err := raw.ConnectUnix(fd, own); err != nil {
 					t.Fatal(err)
@@ -52,7 +53,7 @@ func TestUnixgramReset(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				l.AfterFunc(20*time.Millisecond, func() { _ = l.Close() })
+				l.AfterFunc(5*time.Second, func() { _ = l.Close() })
 				run(t, l)
 				if told != 1 || l.Turn() > 20 {
 					t.Errorf("told %d times, in %d turns", told, l.Turn())
