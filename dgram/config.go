@@ -51,7 +51,7 @@ type Config struct {
 	// that package net makes for it (socket, bind, connect, close) are not asked about. Default: none, at no cost.
 	Faults fault.Plan
 
-	// Logger hears, once each, of fast paths that the system refuses. Default: nobody.
+	// Logger hears, once each, of fast paths that the system refuses. Its handler must not read the Conn. Default: nobody.
 	Logger *slog.Logger
 }
 

@@ -29,11 +29,14 @@ type Conn struct {
 	family sys.Family
 	shared bool // others may read the socket: one datagram a call, without GRO
 	joins  bool // the kernel takes trains (GSO)
+	single bool // Config.NoBatches
 	logger *slog.Logger
 
 	filter atomic.Pointer[Filter] // nil: all pass
 	recv   receiver
 	send   sending
+
+	lostPaths lostPaths
 
 	closed    atomic.Bool
 	closeOnce sync.Once

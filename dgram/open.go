@@ -82,7 +82,7 @@ func open(cfg Config, foreign bool, socket func(*Conn, controlFunc) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{kernel: kernel, faults: injector, logger: cfg.Logger}
+	c := &Conn{kernel: kernel, faults: injector, single: cfg.NoBatches, logger: cfg.Logger}
 	udp, err := socket(c, func(_, _ string, raw syscall.RawConn) error {
 		return control(raw, func(fd int) error { return cfg.claim(kernel, fd) })
 	})

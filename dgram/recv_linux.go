@@ -18,6 +18,7 @@ func (r *receiver) receive() error {
 		r.fill = r.receiveOnce
 	}
 	err := r.conn.raw.Read(r.fill)
+	r.conn.tellUnbatched()
 	switch {
 	case err == nil && r.fillErr != nil:
 		return r.failed(r.fillErr)
