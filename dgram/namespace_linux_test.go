@@ -38,13 +38,13 @@ func TestFirewall(t *testing.T) {
 	if n, err := c.WriteBatch(ms, 0); n != 6 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if c.joins {
+	if c.segments {
 		sendTrain(t, c, blocked, "aabbc", 2)
 	}
 	wantNext(t, open, "1", "2", "3")
 	wantSilence(t, blocked)
 	lost := uint64(8)
-	if c.joins {
+	if c.segments {
 		lost += 3
 	}
 	if s := c.Stats(); s.SendErrors != (SendErrors{Lost: lost}) || s.SendLost != lost || s.Sent != 3 {
@@ -150,7 +150,7 @@ func TestPathMTU(t *testing.T) {
 			}
 		}
 		s := c.Stats()
-		if s.SendErrors.Size != 4 || s.SendLost != 4 || s.Sent != 4 || s.Paths.GSO != c.joins || c.joins && s.SentJoined != 3 {
+		if s.SendErrors.Size != 4 || s.SendLost != 4 || s.Sent != 4 || s.Paths.GSO != c.segments || c.segments && s.SentJoined != 3 {
 			t.Errorf("%+v", s)
 		}
 		wantSilence(t, peer)

@@ -148,7 +148,7 @@ func (c *Conn) prepare(fd int, cfg Config) error {
 
 // takeTrains comes last: a socket that stays another's, as something else could not be set, must not join datagrams.
 func (c *Conn) takeTrains(fd int, cfg Config) {
-	c.joins = !cfg.NoGSO && c.kernel.SetOption(fd, sys.SegmentSize, 0) == nil
+	c.segments = !cfg.NoGSO && c.kernel.SetOption(fd, sys.SegmentSize, 0) == nil
 	if !cfg.NoGRO && !c.shared {
 		c.recv.joined.Store(c.kernel.SetOption(fd, sys.RecvJoined, 1) == nil)
 	}

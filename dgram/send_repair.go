@@ -102,7 +102,7 @@ func (s *sending) blame(to netip.Addr, segment int, why error) {
 
 // takesTrain tells whether the kernel segments for that destination, as far as is known.
 func (s *sending) takesTrain(to netip.Addr, segment int) bool {
-	if !s.conn.joins {
+	if !s.conn.segments {
 		return false
 	}
 	if !s.blamed.Load() {

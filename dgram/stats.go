@@ -98,7 +98,7 @@ func (c *Conn) Stats() Stats {
 	s.Paths = FastPaths{
 		BatchedReceives: recv == nil && !c.shared,
 		BatchedSends:    send == nil,
-		GSO:             c.joins,
+		GSO:             c.segments,
 		GRO:             c.recv.joined.Load(),
 	}
 	return s
