@@ -281,7 +281,6 @@ func TestErrorWhileFull(t *testing.T) {
 		_, err = c.Write(make([]byte, 1000))
 	}
 	ended := waiting(c)
-	before, calls := processorTime(), c.Stats().ReceiveCalls
 	const errs = 5
 	for i := range errs {
 		wire.send(t, unreachable(addrOf(c), peer.AddrPort()))
@@ -289,7 +288,7 @@ func TestErrorWhileFull(t *testing.T) {
 	}
 	// However often that is: rests of an error that a peer may be behind stay short.
 	eventually(t, "the next tries", func() bool { return c.Stats().ReceiveErrors > 40 })
-	before, calls = processorTime(), c.Stats().ReceiveCalls
+	before, calls := processorTime(), c.Stats().ReceiveCalls
 	time.Sleep(500 * time.Millisecond)
 	s, used := c.Stats(), processorTime()-before
 	if s.ReceiveCalls-calls > 200 || used > 400*time.Millisecond {
