@@ -40,7 +40,7 @@ func TestAdoptShared(t *testing.T) {
 	if p := first.Stats().Paths; p.BatchedReceives || p.GRO {
 		t.Errorf("%+v", p)
 	}
-	if peer.joins {
+	if peer.segments {
 		sendTrain(t, peer, first, strings.Repeat("x", 32), 1)
 	} else {
 		for range 32 {
@@ -151,7 +151,7 @@ func TestWrap(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, c, err)
 		}
 		to := addrOf(std)
-		if peer.joins {
+		if peer.segments {
 			_, _, err = peer.WriteMsgUDPAddrPort([]byte("aabb"), segmentOf(2), to)
 			must(t, err)
 		} else {

@@ -51,7 +51,7 @@ type Config struct {
 	// that package net makes for it (socket, bind, connect, close) are not asked about. Default: none, at no cost.
 	Faults fault.Plan
 
-	// Logger hears, once each, of fast paths that the system refuses. Default: nobody.
+	// Logger hears, once each, of fast paths that the system refuses. Its handler must not read the Conn. Default: nobody.
 	Logger *slog.Logger
 }
 
@@ -96,7 +96,7 @@ func (c Config) resolve() (_ Config, k sys.Kernel, in *fault.Injector, err error
 
 // claim sets what has to be set before the socket is bound.
 func (c *Config) claim(k sys.Options, fd int) error {
-	return supported(sock.Claim(k, fd, sock.UDPOptions{ReuseAddr: c.ReuseAddr, ReusePort: c.ReusePort, Device: c.Device}))
+	return nameField(sock.Claim(k, fd, sock.UDPOptions{ReuseAddr: c.ReuseAddr, ReusePort: c.ReusePort, Device: c.Device}))
 }
 
 // apply sets the rest.
@@ -107,11 +107,11 @@ func (c *Config) apply(k sys.Options, fd int, family sys.Family) error {
 		TrafficClass: c.TrafficClass,
 		MulticastTTL: c.MulticastTTL,
 	}
-	return supported(s.Apply(k, fd, family))
+	return nameField(s.Apply(k, fd, family))
 }
 
-// supported says of an option that this system's kernel does not know that it is so.
-func supported(err error) error {
+// nameField has the error of an option that this system does not have name the field of Config.
+func nameField(err error) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("Config.%w", err)
 	}

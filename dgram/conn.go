@@ -20,20 +20,23 @@ import (
 //
 // It is a net.PacketConn and a net.Conn with the methods of *net.UDPConn, but for File, and has all that quic-go looks for.
 type Conn struct {
-	kernel sys.Kernel      // set once, as all up to logger
-	faults *fault.Injector // nil: none
-	udp    *net.UDPConn    // keeps the descriptor in the runtime's poller
-	raw    syscall.RawConn
-	local  *net.UDPAddr
-	peer   *net.UDPAddr // nil: none
-	family sys.Family
-	shared bool // others may read the socket: one datagram a call, without GRO
-	joins  bool // the kernel takes trains (GSO)
-	logger *slog.Logger
+	kernel   sys.Kernel      // set once, as all up to logger
+	faults   *fault.Injector // nil: none
+	udp      *net.UDPConn    // keeps the descriptor in the runtime's poller
+	raw      syscall.RawConn
+	local    *net.UDPAddr
+	peer     *net.UDPAddr // nil: none
+	family   sys.Family
+	shared   bool // others may read the socket: one datagram a call, without GRO
+	segments bool // the kernel cuts trains into datagrams (GSO)
+	single   bool // Config.NoBatches
+	logger   *slog.Logger
 
 	filter atomic.Pointer[Filter] // nil: all pass
 	recv   receiver
 	send   sending
+
+	lostPaths lostPaths
 
 	closed    atomic.Bool
 	closeOnce sync.Once

@@ -70,7 +70,7 @@ func (s *story) tell(format string, args ...any) {
 	s.lines = append(s.lines, line)
 }
 
-// reason is an error as far as both have to agree on it.
+// reasonOf is an error as far as both have to agree on it.
 func reasonOf(err error) string {
 	if err == nil {
 		return "no error"

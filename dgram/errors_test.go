@@ -191,7 +191,7 @@ func TestTrainErrors(t *testing.T) {
 			sendTrain(t, c, a, train, 100)
 			wantNext(t, a, want...)
 			s := c.Stats()
-			if s.SentJoined != 0 || s.Sent != 3 || s.SendLost != 0 || s.SendErrors != (SendErrors{Offload: 2}) || s.SendCalls != 3 || s.Paths.GSO {
+			if s.SentJoined != 0 || s.Sent != 3 || s.SendLost != 0 || s.SendErrors != (SendErrors{Offload: 2}) || s.SendCalls != 3 || !s.Paths.GSO {
 				t.Errorf("%+v", s)
 			}
 			if row.name == "EIO" { // the next two calls fail, too: of a single datagram it is nobody's offload

@@ -7,7 +7,7 @@ import "net/netip"
 type Filter func(b []byte, from netip.AddrPort) (pass bool)
 
 // SetFilter has f asked about each datagram before a read gets it, from now on; nil: all pass. One that is refused is
-// dropped, and counted (Stats.Filtered). It is for floods: what is refused costs neither a copy nor a wake of whoever reads.
+// dropped, and counted (Stats.Filtered). It is for floods: what is refused is not copied, and no read returns for it.
 func (c *Conn) SetFilter(f Filter) {
 	if f == nil {
 		c.filter.Store(nil)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestMain puts the program under a filter where a test asks for one by the environment. It fails a run that leaves a
-// goroutine or an open descriptor behind.
+// goroutine or an open socket behind.
 func TestMain(m *testing.M) {
 	if err := systest.RefuseIfAsked(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

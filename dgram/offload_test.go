@@ -3,11 +3,14 @@
 package dgram
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
@@ -337,4 +340,29 @@ func TestSyscallConnRead(t *testing.T) {
 	}
 	sendTrain(t, c, peer, "aabbc", 2)
 	wantNext(t, peer, "aa", "bb", "c")
+}
+
+// TestSyscallConnWrite: that a write of the Conn waits, which tries again and again, is no deadline of who writes past it;
+// one that is set is.
+func TestSyscallConnWrite(t *testing.T) {
+	t.Parallel()
+	c := listen(t, loopback4, Config{Faults: plan(t, "send=EAGAIN")})
+	raw, err := c.SyscallConn()
+	must(t, err)
+	blocked := make(chan error, 1)
+	go func() {
+		_, err := c.WriteTo([]byte("x"), c.LocalAddr())
+		blocked <- err
+	}()
+	eventually(t, "the write waits", func() bool { return c.Stats().SendErrors.Wait > 1 })
+	began := time.Now()
+	if err := raw.Write(func(uintptr) bool { return time.Since(began) > 5*maxBlocked }); err != nil {
+		t.Errorf("past one that waits: %v", err)
+	}
+	must(t, c.SetWriteDeadline(time.Now().Add(silence)))
+	var op *net.OpError
+	if err := raw.Write(func(uintptr) bool { return false }); !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &op) {
+		t.Errorf("past the deadline: %v", err)
+	}
+	wantEnd(t, "the deadline", blocked, os.ErrDeadlineExceeded)
 }

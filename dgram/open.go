@@ -14,7 +14,7 @@ import (
 // Listen opens a socket at a local address that any peer may send to.
 //
 //   - Shape: network is "udp", "udp4" or "udp6"; address is "host:port", as for net.ListenPacket.
-//   - Errors: *net.OpError.
+//   - Errors: *net.OpError; of a value of cfg that is out of its range one that names the field.
 func Listen(ctx context.Context, network, address string, cfg Config) (*Conn, error) {
 	return open(cfg, false, func(_ *Conn, control controlFunc) (net.Conn, error) {
 		if err := checkNetwork("listen", network); err != nil {
@@ -32,7 +32,7 @@ func Listen(ctx context.Context, network, address string, cfg Config) (*Conn, er
 // Dial opens a socket that sends to one peer, and takes datagrams of that peer alone. ctx is for the lookup of its name.
 //
 //   - Shape: as Listen's; address as for net.Dial.
-//   - Errors: *net.OpError.
+//   - Errors: as Listen's.
 func Dial(ctx context.Context, network, address string, cfg Config) (*Conn, error) {
 	return open(cfg, false, func(_ *Conn, control controlFunc) (net.Conn, error) {
 		if err := checkNetwork("dial", network); err != nil {
@@ -82,7 +82,7 @@ func open(cfg Config, foreign bool, socket func(*Conn, controlFunc) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{kernel: kernel, faults: injector, logger: cfg.Logger}
+	c := &Conn{kernel: kernel, faults: injector, single: cfg.NoBatches, logger: cfg.Logger}
 	udp, err := socket(c, func(_, _ string, raw syscall.RawConn) error {
 		return control(raw, func(fd int) error { return cfg.claim(kernel, fd) })
 	})
@@ -136,19 +136,16 @@ func (c *Conn) askBuffers(cfg Config) error {
 }
 
 func (c *Conn) prepare(fd int, cfg Config) error {
-	d, err := c.kernel.Describe(fd)
-	if err == nil && d.Family != 0 {
+	// An IPv6 socket may have an address of IPv4; where the system does not tell, the address has to do.
+	if d, err := c.kernel.Describe(fd); err == nil && d.Family != 0 {
 		c.family = d.Family
 	}
-	if err := cfg.apply(c.kernel, fd, c.family); err != nil {
-		return err
-	}
-	return nil
+	return cfg.apply(c.kernel, fd, c.family)
 }
 
 // takeTrains comes last: a socket that stays another's, as something else could not be set, must not join datagrams.
 func (c *Conn) takeTrains(fd int, cfg Config) {
-	c.joins = !cfg.NoGSO && c.kernel.SetOption(fd, sys.SegmentSize, 0) == nil
+	c.segments = !cfg.NoGSO && c.kernel.SetOption(fd, sys.SegmentSize, 0) == nil
 	if !cfg.NoGRO && !c.shared {
 		c.recv.joined.Store(c.kernel.SetOption(fd, sys.RecvJoined, 1) == nil)
 	}

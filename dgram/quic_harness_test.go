@@ -47,7 +47,7 @@ type transfer struct {
 	server, client       *Conn
 	serverTLS, clientTLS *tls.Config
 	bytes                int
-	patience             time.Duration // of either end, with a silent peer, and of the whole twice that
+	patience             time.Duration // of either end, with a silent peer; the whole may take four times that
 }
 
 // run tells what became of it: nil if both payloads arrived whole. Everything is closed then.

@@ -123,7 +123,7 @@ func TestNoMemInfo(t *testing.T) {
 	}
 	next(t, c)
 	s := c.Stats()
-	if s.Received != uint64(1+s.Undelivered) || s.RecvBufferBytes != 0 || s.Paths != want || want == (FastPaths{}) && c.joins {
+	if s.Received != uint64(1+s.Undelivered) || s.RecvBufferBytes != 0 || s.Paths != want || want == (FastPaths{}) && c.segments {
 		t.Errorf("%+v", s)
 	}
 }

@@ -18,6 +18,7 @@ func (r *receiver) receive() error {
 		r.fill = r.receiveOnce
 	}
 	err := r.conn.raw.Read(r.fill)
+	r.conn.tellUnbatched()
 	switch {
 	case err == nil && r.fillErr != nil:
 		return r.failed(r.fillErr)
@@ -28,13 +29,14 @@ func (r *receiver) receive() error {
 		return r.conn.opError("read", nil, plain(err))
 	}
 	// An event that tells of an error alone makes the runtime's poller refuse to wait (ErrNotPollable), until the next
-	// event.
+	// event. That error is ICMP's, and to be taken from the socket; there is nothing to try before a rest, and a peer
+	// could make that a long one.
 	_ = control(r.conn.raw, func(fd int) error {
 		_, err := r.conn.kernel.GetOption(fd, sys.SocketError)
 		return err
 	})
 	r.failures = max(r.failures, quietFailures)
-	return r.failed(syscall.EIO)
+	return r.failed(syscall.ECONNREFUSED)
 }
 
 // receiveOnce is one receive call; false: there is nothing.

@@ -61,5 +61,9 @@ func underFilter(t *testing.T) {
 	for call, on := range map[string]bool{"recvmmsg": p.Paths.BatchedReceives, "sendmmsg": s.Paths.BatchedSends} {
 		how := map[bool]string{true: "batched", false: "single"}[on]
 		t.Logf("%s: %s", call, how)
+		told := map[bool]int{true: 0, false: 2}[on] // of each Conn once
+		if n := strings.Count(log.String(), "path="+call+" "); n != told {
+			t.Errorf("%s: logged %d times, want %d: %s", call, n, told, &log)
+		}
 	}
 }

@@ -17,16 +17,15 @@ import (
 // sending is the writing side. Nothing is queued: whoever writes makes the system call, beside others, with scratch from
 // a pool (docs/adr/0020).
 type sending struct {
-	conn        *Conn
-	singles     sync.Pool // of *sender that hold one message
-	batches     sync.Pool // of *sender that hold batchMessages
-	repairs     sync.Pool // of *repair
-	deadline    deadline
-	mu          sync.Mutex
-	blocked     int         // guarded by mu: writes that wait until the socket is writable
-	paths       batch.Paths // guarded by mu
-	blamed      atomic.Bool // paths knows of some
-	gsoLostTold atomic.Bool
+	conn     *Conn
+	singles  sync.Pool // of *sender that hold one message
+	batches  sync.Pool // of *sender that hold batchMessages
+	repairs  sync.Pool // of *repair
+	deadline deadline
+	mu       sync.Mutex
+	blocked  int         // guarded by mu: writes that wait until the socket is writable
+	paths    batch.Paths // guarded by mu
+	blamed   atomic.Bool // paths knows of some
 }
 
 const batchMessages = 64

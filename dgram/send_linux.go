@@ -16,6 +16,7 @@ func (s *sender) transmit(from, to int) error {
 	if err := s.conn.raw.Control(s.call); err != nil {
 		return plain(err)
 	}
+	s.conn.tellUnbatched()
 	if s.err != syscall.EAGAIN {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package dgram
 
 import (
-	"log/slog"
 	"net/netip"
 	"os"
 	"syscall"
@@ -98,14 +97,12 @@ func (s *sending) blame(to netip.Addr, segment int, why error) {
 	s.paths.Blame(to, segment, batch.DeviceCannot(why))
 	s.mu.Unlock()
 	s.blamed.Store(true)
-	if !s.gsoLostTold.Swap(true) {
-		s.conn.lostPath("gso", why)
-	}
+	s.conn.lost(&s.conn.lostPaths.gso, "gso", why)
 }
 
 // takesTrain tells whether the kernel segments for that destination, as far as is known.
 func (s *sending) takesTrain(to netip.Addr, segment int) bool {
-	if !s.conn.joins {
+	if !s.conn.segments {
 		return false
 	}
 	if !s.blamed.Load() {
@@ -127,9 +124,4 @@ func (s *sending) giveUp(m *sys.Message, why error) error {
 		return dead("sendmsg", why)
 	}
 	return nil
-}
-
-// lostPath logs that a fast path is off, which costs speed and nothing else.
-func (c *Conn) lostPath(path string, why error) {
-	c.logger.Warn("dgram: fast path lost", slog.String("path", path), slog.Any("reason", why), slog.String("conn", c.String()))
 }

@@ -54,7 +54,7 @@ type SendErrors struct {
 type FastPaths struct {
 	BatchedReceives bool // recvmmsg, and the socket is not shared
 	BatchedSends    bool // sendmmsg
-	GSO             bool // one send for many datagrams
+	GSO             bool // one send for many datagrams, but to destinations that refused that
 	GRO             bool // one receive for many
 }
 
@@ -98,7 +98,7 @@ func (c *Conn) Stats() Stats {
 	s.Paths = FastPaths{
 		BatchedReceives: recv == nil && !c.shared,
 		BatchedSends:    send == nil,
-		GSO:             c.joins && !c.send.gsoLostTold.Load(),
+		GSO:             c.segments,
 		GRO:             c.recv.joined.Load(),
 	}
 	return s

@@ -11,13 +11,17 @@ type dropCounter struct {
 	begun bool // last is set: what was dropped before the Conn was made is another's
 }
 
+// see is told of a count. Who asked the kernel first may be here last, with less than was seen: that is no 2³² more.
 func (d *dropCounter) see(kernel uint32) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.begun {
-		d.total += uint64(kernel - d.last)
+	more := int32(kernel - d.last)
+	if d.begun && more > 0 {
+		d.total += uint64(more)
 	}
-	d.last, d.begun = kernel, true
+	if !d.begun || more > 0 {
+		d.last, d.begun = kernel, true
+	}
 	return d.total
 }
 

@@ -56,7 +56,8 @@ func (c *Conn) writeTo(b []byte, to netip.AddrPort, name *net.UDPAddr) (int, err
 // WriteMsgUDP is WriteTo, or Write where to is nil, with control messages in the kernel's form (struct cmsghdr), such as the
 // address to send from, ECN, or the size of the datagrams that b is many of (UDP_SEGMENT).
 //
-//   - Shape: oob holds at most 128 bytes of what this package does not know. oobn is len(oob) without an error.
+//   - Shape: oobn is len(oob) without an error. With a control message that this package does not know, oob may be 128
+//     bytes, and all of it goes to the kernel as it is, once: a train that is refused is lost then.
 //   - Errors: as Write's; EIO and EINVAL of what the device cannot segment do not come, as the datagrams are sent singly.
 //   - Platforms: oob on Linux alone: elsewhere as package net.
 //   - Source: sendmsg(2), ip(7) IP_PKTINFO, udp(7) UDP_SEGMENT.

@@ -12,7 +12,8 @@ import (
 	"github.com/weirnet/weir/weirtls"
 )
 
-// Collector is a prometheus.Collector of loops, and of what else it is told of. NewCollector makes one. All of it is for any goroutine.
+// Collector is a prometheus.Collector of loops, and of what else it is told of. NewCollector makes one. All of it is for
+// any goroutine.
 type Collector struct {
 	mu         sync.Mutex
 	loops      map[string]*weir.Loop          // guarded by mu
@@ -24,7 +25,11 @@ type Collector struct {
 // may be nil. One collector is enough for a program: Set adds loops later, and a registry takes only one that
 // has the same metrics.
 func NewCollector(loops map[string]*weir.Loop) *Collector {
-	c := &Collector{loops: make(map[string]*weir.Loop, len(loops))}
+	c := &Collector{
+		loops:      make(map[string]*weir.Loop, len(loops)),
+		handshakes: make(map[string]*weirtls.Handshakes),
+		dgrams:     make(map[string]*dgram.Conn),
+	}
 	for name, l := range loops {
 		c.Set(name, l)
 	}
@@ -34,15 +39,18 @@ func NewCollector(loops map[string]*weir.Loop) *Collector {
 // Set has the collector tell of a loop by a name, instead of the one that had the name before. A nil loop takes
 // the name away; a loop that has ended need not be, as its counters stay right. What is not UTF-8 in a name is
 // replaced.
-func (c *Collector) Set(name string, l *weir.Loop) {
+func (c *Collector) Set(name string, l *weir.Loop) { set(c, c.loops, name, l) }
+
+// set puts what it is given under a name into one of the collector's maps, or takes the name away for nil.
+func set[T any](c *Collector, m map[string]*T, name string, v *T) {
 	name = strings.ToValidUTF8(name, "\uFFFD") // Prometheus refuses others, when it is too late to tell anybody
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l == nil {
-		delete(c.loops, name)
+	if v == nil {
+		delete(m, name)
 		return
 	}
-	c.loops[name] = l
+	m[name] = v
 }
 
 // Describe implements prometheus.Collector: the metrics are the same whatever the loops.
@@ -85,14 +93,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 
 // collect makes the metrics of one loop.
 func collect(name string, s *weir.Stats, out chan<- prometheus.Metric) {
-	for _, m := range metrics {
-		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(s), name)
-	}
+	tell(metrics, name, s, out)
 	for _, h := range histograms {
 		of := h.of(s)
 		out <- prometheus.MustNewConstHistogram(h.desc, of.Count(), of.Sum().Seconds(), cumulative(of), name)
 	}
-	for _, c := range sendErrors.classes {
-		out <- prometheus.MustNewConstMetric(sendErrors.desc, prometheus.CounterValue, float64(c.count(&s.UDP.SendErrors)), name, c.name)
-	}
+	sendErrors.tellSendErrors(name, s.UDP.SendErrors, out)
 }

@@ -1,50 +1,30 @@
 package weirprom
 
 import (
-	"strings"
-
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirnet/weir"
 	"github.com/weirnet/weir/dgram"
 )
 
 // SetDgram has the collector tell of a Conn of package dgram by a name, which becomes the label "conn". It is for those
 // that live as long as the program, such as that of a QUIC server: see the limits of this package. Nil takes the name away.
-func (c *Collector) SetDgram(name string, conn *dgram.Conn) {
-	name = strings.ToValidUTF8(name, "\uFFFD")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if conn == nil {
-		delete(c.dgrams, name)
-		return
-	}
-	if c.dgrams == nil {
-		c.dgrams = make(map[string]*dgram.Conn)
-	}
-	c.dgrams[name] = conn
+func (c *Collector) SetDgram(name string, conn *dgram.Conn) { set(c, c.dgrams, name, conn) }
+
+func dgramCounter(name, help string, value func(*dgram.Stats) uint64) metric[dgram.Stats] {
+	return counterOf(describeDgram(name, help), value)
 }
 
-// dgramMetric is a number of dgram.Stats.
-type dgramMetric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*dgram.Stats) float64
-}
-
-func dgramCounter(name, help string, value func(*dgram.Stats) uint64) dgramMetric {
-	return dgramMetric{describeDgram(name, help), prometheus.CounterValue, func(s *dgram.Stats) float64 { return float64(value(s)) }}
-}
-
-func dgramGauge(name, help string, value func(*dgram.Stats) int) dgramMetric {
-	return dgramMetric{describeDgram(name, help), prometheus.GaugeValue, func(s *dgram.Stats) float64 { return float64(value(s)) }}
+func dgramGauge(name, help string, value func(*dgram.Stats) int) metric[dgram.Stats] {
+	return gaugeOf(describeDgram(name, help), value)
 }
 
 func describeDgram(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("weir_dgram_"+name, help, append([]string{"conn"}, labels...), nil)
 }
 
-// dgramMetrics are in the order of the fields of Stats.
-var dgramMetrics = []dgramMetric{
+// dgramMetrics are in the order of the fields of Stats. A field that has none fails TestEveryDgramField.
+var dgramMetrics = []metric[dgram.Stats]{
 	dgramCounter("received_total", "Datagrams received from the kernel.",
 		func(s *dgram.Stats) uint64 { return s.Received }),
 	dgramCounter("received_bytes_total", "Bytes of the datagrams received.",
@@ -87,35 +67,10 @@ var dgramMetrics = []dgramMetric{
 		func(s *dgram.Stats) int { return s.SendBufferBytes }),
 }
 
-// dgramErrors is a counter with a label for each field of SendErrors.
-var dgramErrors = struct {
-	desc    *prometheus.Desc
-	classes []dgramClass
-}{
-	describeDgram("send_errors_total", "Answers of the kernel to sends, by what they mean, as of weir_udp_send_errors_total.", "class"),
-	[]dgramClass{
-		{"wait", func(e *dgram.SendErrors) uint64 { return e.Wait }},
-		{"stale", func(e *dgram.SendErrors) uint64 { return e.Stale }},
-		{"offload", func(e *dgram.SendErrors) uint64 { return e.Offload }},
-		{"size", func(e *dgram.SendErrors) uint64 { return e.Size }},
-		{"lost", func(e *dgram.SendErrors) uint64 { return e.Lost }},
-		{"caller", func(e *dgram.SendErrors) uint64 { return e.Caller }},
-		{"dead", func(e *dgram.SendErrors) uint64 { return e.Dead }},
-	},
-}
-
-// dgramClass is a value of the label.
-type dgramClass struct {
-	name  string
-	count func(*dgram.SendErrors) uint64
-}
+var dgramErrors = labelled{describeDgram("send_errors_total", sendErrorsHelp, "class")}
 
 // collectDgram makes the metrics of one Conn.
 func collectDgram(name string, s *dgram.Stats, out chan<- prometheus.Metric) {
-	for _, m := range dgramMetrics {
-		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(s), name)
-	}
-	for _, class := range dgramErrors.classes {
-		out <- prometheus.MustNewConstMetric(dgramErrors.desc, prometheus.CounterValue, float64(class.count(&s.SendErrors)), name, class.name)
-	}
+	tell(dgramMetrics, name, s, out)
+	dgramErrors.tellSendErrors(name, weir.SendErrors(s.SendErrors), out)
 }

@@ -13,7 +13,7 @@
 //     weir_udp_send_errors_total tells by its label "class" what the kernel answered, in the words of
 //     [weir.SendErrors].
 //   - weir_tls_…: handshakes, and by its label "kind" why they failed, of loops that SetTLS was told of.
-//   - weir_dgram_…: the same as weir_udp_… of sockets of package dgram that SetDgram was told of, by their label "conn".
+//   - weir_dgram_…: what weir_udp_… tells, of sockets of package dgram that SetDgram was told of, by their label "conn".
 //
 // Names get a prefix, and metrics more labels, by prometheus.WrapRegistererWith and its relatives.
 //

@@ -6,27 +6,43 @@ import (
 	"github.com/weirnet/weir"
 )
 
-// metric is a number of Stats. A field of Stats that has none fails TestEveryField.
-type metric struct {
+// metric is a number of a Stats: a loop's, or that of another package.
+type metric[S any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(*weir.Stats) float64
+	value func(*S) float64
 }
 
-func counter(name, help string, value func(*weir.Stats) uint64) metric {
-	return metric{describe(name, help), prometheus.CounterValue, func(s *weir.Stats) float64 { return float64(value(s)) }}
+// tell makes the metrics of what has that name.
+func tell[S any](all []metric[S], name string, s *S, out chan<- prometheus.Metric) {
+	for _, m := range all {
+		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(s), name)
+	}
 }
 
-func gauge(name, help string, value func(*weir.Stats) int) metric {
-	return metric{describe(name, help), prometheus.GaugeValue, func(s *weir.Stats) float64 { return float64(value(s)) }}
+func counterOf[S any](desc *prometheus.Desc, value func(*S) uint64) metric[S] {
+	return metric[S]{desc, prometheus.CounterValue, func(s *S) float64 { return float64(value(s)) }}
+}
+
+func gaugeOf[S any](desc *prometheus.Desc, value func(*S) int) metric[S] {
+	return metric[S]{desc, prometheus.GaugeValue, func(s *S) float64 { return float64(value(s)) }}
+}
+
+func counter(name, help string, value func(*weir.Stats) uint64) metric[weir.Stats] {
+	return counterOf(describe(name, help), value)
+}
+
+func gauge(name, help string, value func(*weir.Stats) int) metric[weir.Stats] {
+	return gaugeOf(describe(name, help), value)
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("weir_"+name, help, append([]string{"loop"}, labels...), nil)
 }
 
-// metrics are in the order of the fields of Stats, and say what their comments say.
-var metrics = []metric{
+// metrics are in the order of the fields of Stats, and say what their comments say. A field that has none fails
+// TestEveryField.
+var metrics = []metric[weir.Stats]{
 	counter("loop_turns_total", "Turns of the loop.",
 		func(s *weir.Stats) uint64 { return s.Turns }),
 	counter("loop_timers_fired_total", "Timers that were called.",
@@ -139,27 +155,19 @@ var metrics = []metric{
 		func(s *weir.Stats) int { return s.Streams.QueuedBytes }),
 }
 
-// sendErrors is a counter with a label for each field of SendErrors.
-var sendErrors = struct {
-	desc    *prometheus.Desc
-	classes []class
-}{
-	describe("udp_send_errors_total",
-		"Answers of the kernel to sends, by what they mean: wait (the buffer was full), stale (about an earlier datagram), "+
-			"offload (a train or traffic class was refused), size, lost, caller, dead.", "class"),
-	[]class{
-		{"wait", func(e *weir.SendErrors) uint64 { return e.Wait }},
-		{"stale", func(e *weir.SendErrors) uint64 { return e.Stale }},
-		{"offload", func(e *weir.SendErrors) uint64 { return e.Offload }},
-		{"size", func(e *weir.SendErrors) uint64 { return e.Size }},
-		{"lost", func(e *weir.SendErrors) uint64 { return e.Lost }},
-		{"caller", func(e *weir.SendErrors) uint64 { return e.Caller }},
-		{"dead", func(e *weir.SendErrors) uint64 { return e.Dead }},
-	},
-}
+const sendErrorsHelp = "Answers of the kernel to sends, by what they mean: wait (the buffer was full), stale (about an earlier " +
+	"datagram), offload (a train or traffic class was refused), size, lost, caller, dead."
 
-// class is a value of the label.
-type class struct {
-	name  string
-	count func(*weir.SendErrors) uint64
+// labelled is a counter with one more label.
+type labelled struct{ desc *prometheus.Desc }
+
+var sendErrors = labelled{describe("udp_send_errors_total", sendErrorsHelp, "class")}
+
+// tellSendErrors has a value of the label for each field of SendErrors.
+func (l labelled) tellSendErrors(name string, e weir.SendErrors, out chan<- prometheus.Metric) {
+	for class, n := range map[string]uint64{
+		"wait": e.Wait, "stale": e.Stale, "offload": e.Offload, "size": e.Size, "lost": e.Lost, "caller": e.Caller, "dead": e.Dead,
+	} {
+		out <- prometheus.MustNewConstMetric(l.desc, prometheus.CounterValue, float64(n), name, class)
+	}
 }

@@ -10,29 +10,10 @@ import (
 
 // SetTLS has the collector tell of a loop's TLS handshakes by a name, which should be the loop's: see Set. Nil takes the
 // name away.
-func (c *Collector) SetTLS(name string, h *weirtls.Handshakes) {
-	name = strings.ToValidUTF8(name, "\uFFFD")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if h == nil {
-		delete(c.handshakes, name)
-		return
-	}
-	if c.handshakes == nil {
-		c.handshakes = make(map[string]*weirtls.Handshakes)
-	}
-	c.handshakes[name] = h
-}
-
-// tlsMetric is a number of weirtls.Stats.
-type tlsMetric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*weirtls.Stats) float64
-}
+func (c *Collector) SetTLS(name string, h *weirtls.Handshakes) { set(c, c.handshakes, name, h) }
 
 // tlsMetrics are in the order of the fields of Stats, without Failed.
-var tlsMetrics = []tlsMetric{
+var tlsMetrics = []metric[weirtls.Stats]{
 	{describe("tls_handshakes_begun_total", "TLS handshakes that had their first turn."), prometheus.CounterValue,
 		func(s *weirtls.Stats) float64 { return float64(s.Begun) }},
 	{describe("tls_handshakes_done_total", "TLS handshakes that came to a connection."), prometheus.CounterValue,
@@ -48,9 +29,7 @@ var tlsMetrics = []tlsMetric{
 }
 
 // tlsFailed is a counter with a label for each kind of failed handshakes.
-var tlsFailed = struct{ desc *prometheus.Desc }{
-	describe("tls_handshakes_failed_total", "TLS handshakes that failed, by kind: "+tlsKinds()+".", "kind"),
-}
+var tlsFailed = labelled{describe("tls_handshakes_failed_total", "TLS handshakes that failed, by kind: "+tlsKinds()+".", "kind")}
 
 func tlsKinds() string {
 	var names []string
@@ -62,9 +41,7 @@ func tlsKinds() string {
 
 // collectTLS makes the metrics of one loop's handshakes.
 func collectTLS(name string, s *weirtls.Stats, out chan<- prometheus.Metric) {
-	for _, m := range tlsMetrics {
-		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(s), name)
-	}
+	tell(tlsMetrics, name, s, out)
 	for k, n := range s.Failed {
 		out <- prometheus.MustNewConstMetric(tlsFailed.desc, prometheus.CounterValue, float64(n), name, weirtls.Kind(k).String())
 	}

@@ -14,7 +14,8 @@ type Message struct {
 	Control Control
 
 	// Raw is control messages in the kernel's own form. Received, all of them, also those that Control tells; they
-	// are valid as long as Buf. Sent, they go in front of what Control says; there is room for MaxRawBytes.
+	// are valid as long as Buf. Sent, they go in front of what Control says; there is room for MaxRawBytes, padded if
+	// more follows. A kernel that is not the system's has none, and sends none.
 	Raw []byte
 }
 

@@ -118,7 +118,7 @@ func finish(s *quic.Stream, b []byte) error {
 		return fmt.Errorf("an answer of %d bytes: %w", len(b), err)
 	}
 	if n, err := s.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-		return fmt.Errorf("an answer longer than %d bytes: %w", len(b), err)
+		return errors.Join(fmt.Errorf("no end behind an answer of %d bytes", len(b)), err)
 	}
 	return nil
 }
