@@ -110,7 +110,7 @@ func (x *exchange) overQUIC(conn *originConn, mayRepeat bool) (_ *http.Response,
 	case verdictRepeat:
 		conn.drop()
 	}
-	if mayRepeat && x.req.Context().Err() == nil && (!sent || x.rewind()) {
+	if mayRepeat && (!sent || x.rewind()) {
 		return nil, true, err
 	}
 	if !sent {
