@@ -38,14 +38,7 @@ func newQUICConns(c *core) *quicConns {
 	}
 }
 
-func (q *quicConns) isStopping() bool {
-	select {
-	case <-q.stopping:
-		return true
-	default:
-		return false
-	}
-}
+func (q *quicConns) isStopping() bool { return hasEnded(q.stopping) }
 
 // mustRetry says whether a client has to show that its address is its own.
 func (q *quicConns) mustRetry(remote net.Addr) bool {

@@ -97,7 +97,11 @@ func (t *tlsListener) shake(raw net.Conn, p *pass) {
 	}
 	defer cancel()
 	if p.wait(ctx) != nil {
-		t.core.tcp.refused.handshakes.Add(1)
+		if t.ctx.Err() != nil {
+			t.core.tcp.refused.stopping.Add(1)
+		} else {
+			t.core.tcp.refused.handshakes.Add(1)
+		}
 		_ = counted.Close()
 		return
 	}

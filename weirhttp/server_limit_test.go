@@ -122,6 +122,26 @@ func TestServerHandshakeLimitTCP(t *testing.T) {
 	}
 }
 
+// A handshake that waits for its turn when the Server shuts down has met no limit.
+func TestServerHandshakeStopping(t *testing.T) {
+	t.Parallel()
+	v := serve(t, &Server{MaxHandshakesPerSource: 1}, hello)
+	for range 2 {
+		c, err := net.Dial("tcp", v.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	eventually(t, "one at work and one that waits", func() bool { st := v.Stats().TCP; return st.Open == 2 && st.Handshakes == 1 })
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+	if st := v.Stats().TCP; st.Refused != (Refused{Stopping: 1}) || st.Failed != 1 {
+		t.Errorf("Stats: %+v", st)
+	}
+}
+
 // A client through a pretended load still connects: it shows by Retry that its address is its own.
 func TestServerRetry(t *testing.T) {
 	t.Parallel()

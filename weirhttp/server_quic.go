@@ -1,6 +1,7 @@
 package weirhttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -61,21 +62,15 @@ func newQUICServer(c *core, base *tls.Config, socket net.PacketConn, h http.Hand
 }
 
 const (
-	maxUniStreams   = 16 // HTTP/3 has three, and clients open some that mean nothing
-	noHandshake     = 24 * time.Hour
+	maxUniStreams   = 16               // HTTP/3 has three, and clients open some that mean nothing
+	noHandshake     = 24 * time.Hour   // stands for none: QUIC has to have one
 	serverKeepAlive = 15 * time.Second // as TCP's is
 )
 
 // config is that of a connection.
 func (q *quicConns) config() *quic.Config {
-	handshake := q.core.handshakeTimeout
-	if handshake == 0 {
-		handshake = noHandshake
-	}
-	idle := q.core.idleTimeout
-	if idle == 0 {
-		idle = defaultIdleTimeout // a peer that answers nothing is not idle but gone
-	}
+	handshake := cmp.Or(q.core.handshakeTimeout, noHandshake)
+	idle := cmp.Or(q.core.idleTimeout, defaultIdleTimeout) // a peer that answers nothing is not idle but gone
 	return &quic.Config{
 		HandshakeIdleTimeout: handshake / 2, // and twice that in all
 		MaxIdleTimeout:       idle,

@@ -1,6 +1,9 @@
 package weirhttp
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Shutdown lets requests in progress end, and closes everything.
 //
@@ -36,7 +39,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// stop has each endpoint shut down; none will be added any more.
+// stop has each endpoint shut down, and returns them; none will be added any more, but a Serve that broke may remove its own.
 func (s *Server) stop() []*endpoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,5 +47,5 @@ func (s *Server) stop() []*endpoint {
 	for _, e := range s.endpoints {
 		e.shutdown()
 	}
-	return s.endpoints
+	return slices.Clone(s.endpoints)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,6 +192,23 @@ func TestShutdownOrder(t *testing.T) {
 			t.Errorf("Shutdown: %v", err)
 		}
 	})
+}
+
+// What Shutdown waits for stays whole when a Serve that broke at the same time takes its endpoint away.
+func TestShutdownWhileServeBreaks(t *testing.T) {
+	t.Parallel()
+	s := &Server{}
+	var gone [2]*endpoint
+	for i := range gone {
+		gone[i] = &endpoint{gone: make(chan struct{})}
+		gone[i].once.Do(func() { close(gone[i].gone) })
+	}
+	s.endpoints = append(s.endpoints, gone[:]...)
+	waited := s.stop()
+	s.remove(gone[0])
+	if !slices.Equal(waited, gone[:]) {
+		t.Errorf("%v, want %v", waited, gone)
+	}
 }
 
 // A handler that takes no notice of its context does not hold up Close.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,11 +192,10 @@ func TestServerConfig(t *testing.T) {
 // TLSConfig is cloned, its other protocols stay, and GetConfigForClient is asked for both.
 func TestServerTLSConfig(t *testing.T) {
 	t.Parallel()
+	theirs := &tls.Config{Certificates: []tls.Certificate{servingCert()}, NextProtos: []string{"h3", "acme-tls/1"}}
 	mine := &tls.Config{
-		NextProtos: []string{"http/1.1", "acme-tls/1"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			return &tls.Config{Certificates: []tls.Certificate{servingCert()}, NextProtos: []string{"h3", "acme-tls/1"}}, nil
-		},
+		NextProtos:         []string{"http/1.1", "acme-tls/1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return theirs, nil },
 	}
 	second := &Server{Handler: http.HandlerFunc(hello), TLSConfig: mine}
 	tcp, udp, err := Listen(t.Context(), "127.0.0.1:0", dgram.Config{})
@@ -217,8 +217,11 @@ func TestServerTLSConfig(t *testing.T) {
 			_ = c.Close()
 		}
 	}
-	if len(mine.NextProtos) != 2 || mine.MinVersion != 0 {
-		t.Errorf("the TLSConfig was changed: %v", mine.NextProtos)
+	if !slices.Equal(mine.NextProtos, []string{"http/1.1", "acme-tls/1"}) || mine.MinVersion != 0 {
+		t.Errorf("the TLSConfig was changed: %q", mine.NextProtos)
+	}
+	if !slices.Equal(theirs.NextProtos, []string{"h3", "acme-tls/1"}) || theirs.MinVersion != 0 {
+		t.Errorf("what GetConfigForClient returned was changed: %q", theirs.NextProtos)
 	}
 	old := servingClientTLS()
 	old.MaxVersion = tls.VersionTLS11

@@ -27,11 +27,14 @@ func checkTLS(c *tls.Config, quic bool) error {
 // tcpConfig is the Server's for TCP.
 func tcpConfig(base *tls.Config) *tls.Config {
 	c := base.Clone()
-	// Other protocols stay, as a TLSConfig of autocert answers acme-tls/1 with them. Of HTTP it is the newest first.
-	others := slices.DeleteFunc(c.NextProtos, func(p string) bool {
-		return p == http3.NextProtoH3 || p == "h2" || p == "http/1.1"
-	})
-	c.NextProtos = append([]string{"h2", "http/1.1"}, others...)
+	// Of HTTP it is the newest first. Other protocols stay, as a TLSConfig of autocert answers acme-tls/1 with them. The array
+	// is a new one: Clone shares it with base, which GetConfigForClient may return to many handshakes at once.
+	c.NextProtos = []string{"h2", "http/1.1"}
+	for _, p := range base.NextProtos {
+		if p != http3.NextProtoH3 && !slices.Contains(c.NextProtos, p) {
+			c.NextProtos = append(c.NextProtos, p)
+		}
+	}
 	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
 	return forClient(c, tcpConfig)
 }

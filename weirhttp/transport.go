@@ -30,7 +30,8 @@ const (
 )
 
 // Transport is an http.RoundTripper that uses HTTP/3 where an origin has announced it (Alt-Svc, RFC 7838) or where it is
-// told to, and else HTTP/2 or 1.1 over TCP: for http, for origins behind a proxy, and where UDP does not get through.
+// told to, and else HTTP/2 or 1.1 over TCP: for http, for origins behind a proxy, for upgrades (websockets), and where UDP
+// does not get through.
 //
 // What races is the QUIC handshake, never the request: a request waits for the handshake FallbackDelay at most, counted
 // from where that began, and then goes by TCP; the handshake goes on for the requests that follow. Where it fails HTTP/3

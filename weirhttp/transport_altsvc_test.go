@@ -108,6 +108,19 @@ func TestTransportMisdirected(t *testing.T) {
 	}
 }
 
+// "An Alt-Svc header field in a 421 response MUST be ignored" (RFC 7838 section 6).
+func TestTransportMisdirectedAnnounces(t *testing.T) {
+	t.Parallel()
+	o := serveBoth(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusMisdirectedRequest) })
+	tr := testTransport(t, &Transport{})
+	if _, res, err := fetchFrom(tr, originRequest(t, "GET", o.url(), nil)); err != nil || res.Header.Get("Alt-Svc") == "" {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if s := tr.Stats(); s.AltSvc != 0 {
+		t.Errorf("Stats: %+v", s)
+	}
+}
+
 // "The one that was not used for the longest goes first."
 func TestTransportMaxOrigins(t *testing.T) {
 	t.Parallel()

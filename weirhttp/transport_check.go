@@ -19,6 +19,9 @@ func checkRequest(req *http.Request) error {
 	if path := req.URL.RequestURI(); !strings.HasPrefix(path, "/") && path != "*" {
 		return fmt.Errorf("weirhttp: path %q does not begin with /", path)
 	}
+	if up := req.Header.Get("Upgrade"); up != "" { // http3 would leave it out (RFC 9114 section 4.5)
+		return fmt.Errorf("weirhttp: HTTP/3 has no upgrade, to %q or anything else", up)
+	}
 	for _, h := range []http.Header{req.Header, req.Trailer} {
 		for name, values := range h {
 			if !isToken(name) {

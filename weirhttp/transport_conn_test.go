@@ -192,7 +192,13 @@ func TestTransportCancel(t *testing.T) {
 	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first request: %v", err)
 	}
-	if s := tr.Stats(); s.Conns != 1 || s.Repeats != 0 {
+	// The server takes no other request while its handler sleeps, but the connection is as good as before.
+	third, cancelThird := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancelThird()
+	if _, err := tr.RoundTrip(originRequest(t, "GET", o.url(), nil).WithContext(third)); !isDeadline(err) {
+		t.Errorf("the third request: %v", err)
+	}
+	if s := tr.Stats(); s.Conns != 1 || s.Dials != 1 || s.Repeats != 0 {
 		t.Errorf("Stats: %+v", s)
 	}
 }

@@ -66,11 +66,11 @@ func newTransportCore(t *Transport) *transportCore {
 		mode:       t.HTTP3,
 		tls:        &tls.Config{},
 		tcp:        t.TCP,
-		handshake:  cmp.Or(t.HandshakeTimeout, defaultOriginHandshake),
-		idle:       max(cmp.Or(t.IdleTimeout, defaultOriginIdle), 0),
-		delay:      max(cmp.Or(t.FallbackDelay, defaultFallbackDelay), 0),
-		maxOrigins: countOr(t.MaxOrigins, defaultMaxOrigins),
-		maxConns:   countOr(t.MaxConns, defaultMaxOriginConns),
+		handshake:  cmp.Or(timeoutOr(t.HandshakeTimeout, defaultOriginHandshake), noHandshake),
+		idle:       timeoutOr(t.IdleTimeout, defaultOriginIdle),
+		delay:      timeoutOr(t.FallbackDelay, defaultFallbackDelay),
+		maxOrigins: limitOr(t.MaxOrigins, defaultMaxOrigins),
+		maxConns:   limitOr(t.MaxConns, defaultMaxOriginConns),
 		udpConfig:  t.UDP,
 		log:        cmp.Or(t.Logger, slog.New(slog.DiscardHandler)),
 		now:        t.now,
@@ -82,27 +82,16 @@ func newTransportCore(t *Transport) *transportCore {
 		c.tls = t.TLSClientConfig.Clone()
 	}
 	c.verifies = !c.tls.InsecureSkipVerify || c.tls.VerifyConnection != nil || c.tls.VerifyPeerCertificate != nil
-	if c.handshake < 0 {
-		c.handshake = 24 * time.Hour
-	}
 	if c.now == nil {
 		c.now = time.Now
 	}
-	headers := countOr(t.MaxResponseHeaderBytes, defaultResponseHeader)
+	headers := limitOr(t.MaxResponseHeaderBytes, defaultResponseHeader)
 	if c.tcp == nil {
 		c.tcp, c.ownTCP = c.newTCP(headers, t.DisableCompression), true
 	}
 	c.h3 = &http3.Transport{DisableCompression: t.DisableCompression, MaxResponseHeaderBytes: headers}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
-}
-
-// countOr is a number of things: what the program says, the default, or no limit that would ever be met.
-func countOr(n, standard int) int {
-	if n < 0 {
-		return 1 << 30
-	}
-	return cmp.Or(n, standard)
 }
 
 // newTCP is like http.DefaultTransport.

@@ -110,7 +110,7 @@ func (x *exchange) overQUIC(conn *originConn, mayRepeat bool) (_ *http.Response,
 	case verdictRepeat:
 		conn.drop()
 	}
-	if mayRepeat && x.req.Context().Err() == nil && (!sent || x.rewind()) {
+	if mayRepeat && (!sent || x.rewind()) {
 		return nil, true, err
 	}
 	if !sent {
@@ -161,7 +161,7 @@ func isDialError(err error) bool {
 // finish has a response say what it is to, and learns from it.
 func (x *exchange) finish(res *http.Response) *http.Response {
 	res.Request = x.req
-	if x.key != (originKey{}) {
+	if x.key != (originKey{}) && res.StatusCode != http.StatusMisdirectedRequest { // RFC 7838 section 6
 		x.core.learn(x.key, res.Header)
 	}
 	return res

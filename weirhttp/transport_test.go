@@ -162,6 +162,7 @@ func TestTransportInvalid(t *testing.T) {
 		"host":         func(r *http.Request) { r.Host = "a b" },
 		"path":         func(r *http.Request) { r.URL.Opaque = "opaque" },
 		"name":         func(r *http.Request) { r.URL.Host = "bücher.test" },
+		"upgrade":      func(r *http.Request) { r.Header.Set("Upgrade", "websocket") },
 	}
 	for name, spoil := range tests {
 		tr := testTransport(t, &Transport{HTTP3: HTTP3Always})
@@ -179,6 +180,21 @@ func TestTransportInvalid(t *testing.T) {
 	req.Method = "BAD METHOD"
 	if _, err := tr.RoundTrip(req); err == nil || isDeadline(err) {
 		t.Errorf("by TCP: %v", err)
+	}
+}
+
+// "HTTP/3 does not support the HTTP Upgrade mechanism" (RFC 9114 section 4.5): a websocket goes by HTTP/1.1.
+func TestTransportUpgrade(t *testing.T) {
+	t.Parallel()
+	o := serveBoth(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("Upgrade")) })
+	tr := testTransport(t, &Transport{FallbackDelay: -1})
+	wantProto(t, tr, o.url(), "HTTP/2.0")
+	wantProto(t, tr, o.url(), "HTTP/3.0")
+	req := originRequest(t, "GET", o.url(), nil)
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", "websocket")
+	if body, res, err := fetchFrom(tr, req); err != nil || res.Proto != "HTTP/1.1" || body != "websocket" {
+		t.Errorf("%q, %+v, %v", body, res, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/weirnet/weir/dgram"
+	"github.com/weirnet/weir/weirhttp"
 )
 
 // sockets are all that is listened on: a pair for each address, all with one port.
@@ -40,8 +41,8 @@ func (s *sockets) close() {
 	}
 }
 
-// portTries is how often a free port is chosen again, as another program has it for UDP or the other address.
-const portTries = 32
+// portTries is how often a free port is chosen again, as another program has it for the other address.
+const portTries = 16
 
 // listen opens the sockets. Where the port is chosen, it is one that all of them can have.
 func listen(ctx context.Context, a address, udp bool) (s *sockets, err error) {
@@ -78,24 +79,17 @@ func hosts(name string) []string {
 
 // add opens a pair. The first one chooses the port, and the address where the host is a name.
 func (s *sockets) add(ctx context.Context, host string, udp bool) error {
-	var lc net.ListenConfig
-	tcp, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(s.address.port)))
+	var p socketPair
+	var err error
+	if at := net.JoinHostPort(host, strconv.Itoa(s.address.port)); udp {
+		p.tcp, p.udp, err = weirhttp.Listen(ctx, at, dgram.Config{})
+	} else {
+		p.tcp, err = new(net.ListenConfig).Listen(ctx, "tcp", at)
+	}
 	if err != nil {
 		return err
 	}
-	bound := tcp.Addr().(*net.TCPAddr)
-	p := socketPair{tcp: tcp}
-	if udp {
-		to := *bound
-		if host == "" {
-			to.IP = nil // both families, as for TCP
-		}
-		if p.udp, err = dgram.Listen(ctx, "udp", to.String(), dgram.Config{}); err != nil {
-			_ = tcp.Close()
-			return err
-		}
-	}
-	s.address.port = bound.Port
+	s.address.port = p.tcp.Addr().(*net.TCPAddr).Port
 	s.pairs = append(s.pairs, p)
 	return nil
 }
@@ -124,6 +118,9 @@ func listenError(err error, a address) error {
 	case errors.Is(err, syscall.EACCES) && a.port > 0 && a.port < 1024:
 		return fmt.Errorf("no permission for the %s port of %s, as it is below 1024; --addr %s needs none: %w",
 			network, host, address{a.host, 8443}, syscall.EACCES)
+	}
+	if op != nil {
+		return op // which socket it is stands there, too
 	}
 	return err
 }

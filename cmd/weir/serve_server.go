@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -11,20 +10,12 @@ import (
 	"github.com/weirnet/weir/weirhttp"
 )
 
-// server is what weir serve needs of an HTTP server. Serve may be called for several pairs of sockets at once; it
-// closes them, and returns once Shutdown or Close is called.
-type server interface {
-	Serve(tcp net.Listener, udp net.PacketConn) error
-	Shutdown(ctx context.Context) error
-	Close() error
-}
-
-func newServer(h http.Handler, cert tls.Certificate) server {
+func newServer(h http.Handler, cert tls.Certificate) *weirhttp.Server {
 	return &weirhttp.Server{Handler: h, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}}
 }
 
 // serveAll serves on all sockets until the context ends, or one of them fails, and stops within the grace.
-func serveAll(ctx context.Context, srv server, s *sockets, grace time.Duration, w *watcher) error {
+func serveAll(ctx context.Context, srv *weirhttp.Server, s *sockets, grace time.Duration, w *watcher) error {
 	served := make(chan error, len(s.pairs))
 	for _, p := range s.pairs {
 		go func() { served <- srv.Serve(p.tcp, p.packets()) }()
@@ -49,7 +40,7 @@ func serveAll(ctx context.Context, srv server, s *sockets, grace time.Duration, 
 
 // stop has the requests in progress complete, and closes what is left after the grace. It returns how many requests
 // that cut off.
-func stop(srv server, grace time.Duration, w *watcher) int64 {
+func stop(srv *weirhttp.Server, grace time.Duration, w *watcher) int64 {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var cut atomic.Int64
@@ -58,8 +49,6 @@ func stop(srv server, grace time.Duration, w *watcher) int64 {
 		cancel()
 	})
 	defer end.Stop()
-	if srv.Shutdown(ctx) != nil {
-		_ = srv.Close()
-	}
+	_ = srv.Shutdown(ctx) // closes what is left when ctx ends
 	return cut.Load()
 }
