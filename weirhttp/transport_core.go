@@ -82,8 +82,8 @@ func newTransportCore(t *Transport) *transportCore {
 		c.tls = t.TLSClientConfig.Clone()
 	}
 	c.verifies = !c.tls.InsecureSkipVerify || c.tls.VerifyConnection != nil || c.tls.VerifyPeerCertificate != nil
-	if c.handshake < 0 {
-		c.handshake = 24 * time.Hour
+	if c.handshake < 0 || c.handshake > noHandshake { // quic-go counts from then on by half of what an int64 holds
+		c.handshake = noHandshake
 	}
 	if c.now == nil {
 		c.now = time.Now
@@ -97,12 +97,14 @@ func newTransportCore(t *Transport) *transportCore {
 	return c
 }
 
-// countOr is a number of things: what the program says, the default, or no limit that would ever be met.
+// countOr is a number of things: what the program says, the default, or no limit that would ever be met, and fits the
+// integers of QUIC, too.
 func countOr(n, standard int) int {
+	const none = 1 << 30
 	if n < 0 {
-		return 1 << 30
+		return none
 	}
-	return cmp.Or(n, standard)
+	return min(cmp.Or(n, standard), none)
 }
 
 // newTCP is like http.DefaultTransport.
