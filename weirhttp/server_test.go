@@ -309,3 +309,22 @@ func TestServerBreaks(t *testing.T) {
 		})
 	}
 }
+
+// An endpoint that breaks while Shutdown waits for all is not taken from under it.
+func TestServerBreaksInShutdown(t *testing.T) {
+	t.Parallel()
+	var s Server
+	for range 2 {
+		e := &endpoint{gone: make(chan struct{})}
+		e.once.Do(func() {}) // it has been told to end
+		close(e.gone)
+		s.endpoints = append(s.endpoints, e)
+	}
+	waitedFor := s.stop()
+	s.remove(s.endpoints[0])
+	for i, e := range waitedFor {
+		if e == nil || i > 0 && e == waitedFor[0] {
+			t.Errorf("Shutdown waits for %v", waitedFor)
+		}
+	}
+}
