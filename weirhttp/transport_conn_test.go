@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -286,5 +287,55 @@ func TestTransportConcurrent(t *testing.T) {
 	all.Wait()
 	if s := tr.Stats(); s.HTTP3+s.HTTP2 != 640 || s.HTTP3 == 0 || s.Origins != 2 {
 		t.Errorf("Stats: %+v", s)
+	}
+}
+
+// stuckBody is one that nothing comes of until it is closed.
+type stuckBody struct {
+	closed chan struct{}
+	times  atomic.Int32
+}
+
+func (b *stuckBody) Read([]byte) (int, error) {
+	<-b.closed
+	return 0, io.ErrClosedPipe
+}
+
+func (b *stuckBody) Close() error {
+	if b.times.Add(1) == 1 {
+		close(b.closed)
+	}
+	return nil
+}
+
+// "RoundTrip must always close the body": also one that it waits for more of, when the request was cancelled, and when the
+// response that did not wait for it was closed. It does so once.
+func TestTransportStuckBody(t *testing.T) {
+	t.Parallel()
+	o := serveBoth(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/early" {
+			<-r.Context().Done()
+		}
+	})
+	for _, path := range []string{"", "early"} {
+		tr := testTransport(t, &Transport{HTTP3: HTTP3Always})
+		body := &stuckBody{closed: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		if path == "" {
+			time.AfterFunc(100*time.Millisecond, cancel)
+		}
+		res, err := tr.RoundTrip(originRequest(t, "POST", o.url()+path, body).WithContext(ctx))
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		becomes(t, "the body of /"+path+" is closed", func() bool { return body.times.Load() > 0 })
+		becomes(t, "the connection is not used any more", func() bool {
+			tr.CloseIdleConnections()
+			return tr.Stats().Conns == 0
+		})
+		if n := body.times.Load(); n != 1 {
+			t.Errorf("/%s: the body was closed %d times", path, n)
+		}
+		cancel()
 	}
 }
