@@ -339,3 +339,38 @@ func TestTransportStuckBody(t *testing.T) {
 		cancel()
 	}
 }
+
+// lateContext ends when it has been asked once.
+type lateContext struct {
+	context.Context
+	asked atomic.Bool
+}
+
+func (c *lateContext) Err() error {
+	if c.asked.Swap(true) {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A request whose context ends just as its connection is there either uses that or does not count as one that does.
+func TestTransportCancelAtLast(t *testing.T) {
+	t.Parallel()
+	o := serveBoth(t, nil)
+	tr := testTransport(t, &Transport{HTTP3: HTTP3Always})
+	wantProto(t, tr, o.url(), "HTTP/3.0")
+	tr.mu.Lock()
+	c := tr.core
+	tr.mu.Unlock()
+	c.mu.Lock()
+	conn := c.recent.Front().Value.(*origin).conn
+	conn.takeLocked()
+	c.mu.Unlock()
+	d := &originDial{origin: conn.origin, done: make(chan struct{}), conn: conn}
+	close(d.done)
+	if r, err := c.await(&lateContext{Context: t.Context()}, d); err == nil {
+		r.conn.release()
+	}
+	tr.CloseIdleConnections()
+	becomes(t, "the connection is closed", func() bool { return tr.Stats().Conns == 0 })
+}
