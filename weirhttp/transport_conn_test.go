@@ -163,7 +163,7 @@ func TestTransportStreamLimit(t *testing.T) {
 	}
 }
 
-// A request that waits for a stream, or for its response, ends with its context.
+// A request that waits for a stream, or for its response, ends with its context, and the connection stays as it is.
 func TestTransportCancel(t *testing.T) {
 	t.Parallel()
 	leave := make(chan struct{})
@@ -189,6 +189,11 @@ func TestTransportCancel(t *testing.T) {
 		t.Errorf("the second request: %v", err)
 	}
 	wantClosed(t, bodies[1])
+	tr.core.mu.Lock()
+	if tr.core.recent.Front().Value.(*origin).conn == nil {
+		t.Error("the connection takes no more requests")
+	}
+	tr.core.mu.Unlock()
 	cancelFirst()
 	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first request: %v", err)
