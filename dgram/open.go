@@ -48,6 +48,9 @@ func Dial(ctx context.Context, network, address string, cfg Config) (*Conn, erro
 //
 //   - Errors: one that names the option that cannot be set; conn is then still the caller's, and receives as it did.
 func Wrap(conn *net.UDPConn, cfg Config) (*Conn, error) {
+	if conn == nil {
+		return nil, &net.OpError{Op: "wrap", Net: "udp", Err: syscall.EINVAL} // as package net says of all that a nil one is asked
+	}
 	return open(cfg, true, func(*Conn, controlFunc) (net.Conn, error) { return conn, nil })
 }
 

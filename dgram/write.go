@@ -37,7 +37,11 @@ func (c *Conn) WriteTo(b []byte, to net.Addr) (int, error) {
 
 // WriteToUDP is WriteTo with the address as its type.
 func (c *Conn) WriteToUDP(b []byte, to *net.UDPAddr) (int, error) {
-	return c.writeTo(b, addrPort(to), to)
+	at, err := addrPort(to)
+	if err != nil {
+		return 0, c.opError("write", to, err)
+	}
+	return c.writeTo(b, at, to)
 }
 
 // WriteToUDPAddrPort is WriteTo with the address as a netip.AddrPort.
@@ -62,7 +66,11 @@ func (c *Conn) writeTo(b []byte, to netip.AddrPort, name *net.UDPAddr) (int, err
 //   - Platforms: oob on Linux alone: elsewhere as package net.
 //   - Source: sendmsg(2), ip(7) IP_PKTINFO, udp(7) UDP_SEGMENT.
 func (c *Conn) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err error) {
-	if n, err = c.write(b, oob, addrPort(to), to); err != nil {
+	at, err := addrPort(to)
+	if err != nil {
+		return 0, 0, c.opError("write", to, err)
+	}
+	if n, err = c.write(b, oob, at, to); err != nil {
 		return n, 0, err
 	}
 	return n, len(oob), nil
@@ -77,14 +85,17 @@ func (c *Conn) WriteMsgUDPAddrPort(b, oob []byte, to netip.AddrPort) (n, oobn in
 }
 
 // addrPort is zero for nil.
-func addrPort(a *net.UDPAddr) netip.AddrPort {
+func addrPort(a *net.UDPAddr) (netip.AddrPort, error) {
 	if a == nil {
-		return netip.AddrPort{}
+		return netip.AddrPort{}, nil
+	}
+	if a.Port != int(uint16(a.Port)) {
+		return netip.AddrPort{}, syscall.EINVAL // as package net, and not another port
 	}
 	if a.IP == nil {
-		return netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(a.Port)) // as package net: this machine
+		return netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(a.Port)), nil // as package net: this machine
 	}
-	return a.AddrPort()
+	return a.AddrPort(), nil
 }
 
 // write sends one datagram or train. name is to where it is known in that form, for an error.

@@ -89,7 +89,7 @@ func messageAddr(a net.Addr) (netip.AddrPort, error) {
 	case nil:
 		return netip.AddrPort{}, nil
 	case *net.UDPAddr:
-		return addrPort(a), nil
+		return addrPort(a)
 	}
 	return netip.AddrPort{}, syscall.EINVAL
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/net/ipv4"
 )
 
 // TestWriteSizes: the largest datagrams go, and those that are larger are EMSGSIZE, as the kernel has it.
@@ -57,12 +59,22 @@ func TestWriteErrors(t *testing.T) {
 		{"no address", func() error { _, err := c.WriteTo(nil, (*net.UDPAddr)(nil)); return err }, errNoAddress},
 		{"no address, with control", func() error { _, _, err := c.WriteMsgUDP(nil, nil, nil); return err }, errNoAddress},
 		{"port 0", func() error { _, err := c.WriteTo(nil, &net.UDPAddr{IP: to.IP}); return err }, errNoPort},
+		{"a port below", func() error { _, err := c.WriteTo(nil, &net.UDPAddr{IP: to.IP, Port: -1}); return err }, syscall.EINVAL},
+		{"a port beyond", func() error {
+			_, _, err := c.WriteMsgUDP(nil, nil, &net.UDPAddr{IP: to.IP, Port: 1<<16 + to.Port})
+			return err
+		}, syscall.EINVAL},
+		{"a port beyond, in a batch", func() error {
+			_, err := c.WriteBatch([]ipv4.Message{{Addr: &net.UDPAddr{IP: to.IP, Port: 1<<16 + to.Port}}}, 0)
+			return err
+		}, syscall.EINVAL},
 		{"a TCP address", func() error { _, err := c.WriteTo(nil, &net.TCPAddr{}); return err }, syscall.EINVAL},
 		{"nil", func() error { _, err := c.WriteTo(nil, nil); return err }, syscall.EINVAL},
 		{"the other family", func() error { _, err := c.WriteToUDP(nil, &net.UDPAddr{IP: net.IPv6loopback, Port: 9}); return err }, syscall.EAFNOSUPPORT}, // weir:port refused
 		{"a peer", func() error { _, err := d.WriteToUDP(nil, to); return err }, net.ErrWriteToConnected},
 		{"a peer, with control", func() error { _, _, err := d.WriteMsgUDPAddrPort(nil, nil, addrOf(c)); return err }, net.ErrWriteToConnected},
 		{"a peer and no address", func() error { _, err := d.WriteToUDPAddrPort(nil, netip.AddrPort{}); return err }, net.ErrWriteToConnected},
+		{"nothing to wrap", func() error { _, err := Wrap(nil, Config{}); return err }, syscall.EINVAL},
 		{"a buffer of nothing", func() error { return c.SetReadBuffer(0) }, syscall.EINVAL},
 		{"a buffer of less", func() error { return c.SetWriteBuffer(-1) }, syscall.EINVAL},
 	} {

@@ -29,6 +29,7 @@ type endpoint struct {
 func newEndpoint(c *core, base *tls.Config, tcp net.Listener, udp net.PacketConn) (*endpoint, error) {
 	e := &endpoint{core: c, addr: tcp.Addr(), gone: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	base = survivingTLS(base, c.tlsPanicked)
 	if udp != nil {
 		q, err := newQUICServer(c, base, udp, http.HandlerFunc(e.serveHTTP))
 		if err != nil {

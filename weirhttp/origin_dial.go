@@ -85,15 +85,15 @@ func (c *transportCore) await(ctx context.Context, d *originDial) (route, error)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	over := hasEnded(d.done)
+	over, gone := hasEnded(d.done), ctx.Err() != nil // asked once, as it may become so at any time
 	switch {
 	case !over:
 		d.waiting--
-	case d.conn != nil && ctx.Err() != nil:
+	case d.conn != nil && gone:
 		d.conn.releaseLocked()
 	}
 	switch {
-	case ctx.Err() != nil:
+	case gone:
 		return route{}, context.Cause(ctx)
 	case !over:
 		c.counts.Fallbacks.Late++

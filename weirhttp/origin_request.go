@@ -22,15 +22,38 @@ const defaultSilence = 5 * time.Second
 func (c *originConn) roundTrip(req *http.Request) (res *http.Response, sent bool, err error) {
 	watch := silenceWatch{conn: c}
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{WroteHeaders: watch.begin})
-	res, err = c.h3.RoundTrip(c.prepared(req.WithContext(ctx)))
+	prepared := c.prepared(req.WithContext(ctx))
+	closeBody := ownBody(prepared)
+	res, err = c.h3.RoundTrip(prepared)
 	sent = watch.end()
 	if err != nil {
+		if sent {
+			closeBody()
+		}
 		c.release()
 		return nil, sent, err
 	}
-	res.Body = &originBody{ReadCloser: res.Body, release: sync.OnceFunc(c.release)}
+	res.Body = &originBody{ReadCloser: res.Body, release: sync.OnceFunc(c.release), closeBody: closeBody}
 	return res, sent, nil
 }
+
+// ownBody has the body of a request closed once, by whoever sends it or by the function that it returns: who sends may
+// wait for more of it for ever.
+func ownBody(req *http.Request) (closeBody func()) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return func() {}
+	}
+	b := &requestBody{Reader: req.Body, close: sync.OnceValue(req.Body.Close)}
+	req.Body = b
+	return func() { _ = b.close() }
+}
+
+type requestBody struct {
+	io.Reader
+	close func() error
+}
+
+func (b *requestBody) Close() error { return b.close() }
 
 // prepared has a copy of a request say what http3 leaves out.
 func (c *originConn) prepared(req *http.Request) *http.Request {
@@ -78,7 +101,8 @@ func (w *silenceWatch) end() (begun bool) {
 // originBody tells when the response is over.
 type originBody struct {
 	io.ReadCloser
-	release func()
+	release   func()
+	closeBody func() // of the request, as net/http does when the response is closed
 }
 
 func (b *originBody) Read(p []byte) (int, error) {
@@ -91,5 +115,6 @@ func (b *originBody) Read(p []byte) (int, error) {
 
 func (b *originBody) Close() error {
 	defer b.release()
+	defer b.closeBody()
 	return b.ReadCloser.Close()
 }

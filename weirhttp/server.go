@@ -26,7 +26,8 @@ type Server struct {
 	Addr string
 
 	// TLSConfig offers a certificate, by Certificates, GetCertificate or GetConfigForClient. It is cloned. The protocols
-	// are set: NextProtos may name others, such as acme-tls/1. TCP takes TLS 1.2 or later, QUIC 1.3.
+	// are set: NextProtos may name others, such as acme-tls/1. TCP takes TLS 1.2 or later, QUIC 1.3. One of its functions
+	// that panics fails the handshake that it was asked for.
 	TLSConfig *tls.Config
 
 	// HandshakeTimeout is how long a handshake may take in all, of TLS over TCP from when the connection is accepted.

@@ -52,3 +52,8 @@ func (c *core) recover(r *http.Request) {
 	}
 	panic(http.ErrAbortHandler)
 }
+
+// tlsPanicked logs a panic of a function of the Server's TLSConfig.
+func (c *core) tlsPanicked(p any) {
+	c.log.Error("weirhttp: a function of TLSConfig panicked", "panic", p, "stack", string(debug.Stack()))
+}

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/quic-go/quic-go"
+
 	"github.com/weirnet/weir/dgram"
 )
 
@@ -232,6 +234,58 @@ func TestServerTLSConfig(t *testing.T) {
 	}
 }
 
+// "One of its functions that panics fails the handshake that it was asked for."
+func TestServerTLSPanic(t *testing.T) {
+	t.Parallel()
+	panicFor := func(hello *tls.ClientHelloInfo, name string) {
+		if hello.ServerName == name {
+			panic("oops")
+		}
+	}
+	var log syncBuffer
+	s := &Server{Handler: http.HandlerFunc(hello), Logger: log.logger(), TLSConfig: &tls.Config{
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			panicFor(h, "config.test")
+			return &tls.Config{
+				GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+					panicFor(h, "certificate.test")
+					c := servingCert()
+					return &c, nil
+				},
+				VerifyConnection: func(st tls.ConnectionState) error {
+					panicFor(&tls.ClientHelloInfo{ServerName: st.ServerName}, "connection.test")
+					return nil
+				},
+			}, nil
+		},
+	}}
+	tcp, udp, err := Listen(t.Context(), "127.0.0.1:0", dgram.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := serveOn(t, s, tcp, udp)
+	for i, name := range []string{"config.test", "certificate.test", "connection.test"} {
+		config := servingClientTLS("h3", "h2")
+		config.ServerName, config.InsecureSkipVerify = name, true
+		if c, err := tls.Dial("tcp", v.addr, config); err == nil {
+			_, err = c.Read(make([]byte, 1)) // TLS 1.3 tells a client of it behind its handshake
+			_ = c.Close()
+			if err == nil {
+				t.Errorf("%s: TCP connects", name)
+			}
+		}
+		if c, err := quic.DialAddr(t.Context(), v.addr, config, nil); err == nil {
+			<-c.Context().Done()
+		}
+		if n := strings.Count(log.String(), "panic=oops"); n != 2*(i+1) {
+			t.Errorf("%s: %d panics in the log", name, n)
+		}
+	}
+	for _, version := range versions {
+		v.get(v.client(version), "/")
+	}
+}
+
 type contextKey struct{}
 
 func TestServerConnContext(t *testing.T) {
@@ -310,5 +364,24 @@ func TestServerBreaks(t *testing.T) {
 				t.Error("it still has an address")
 			}
 		})
+	}
+}
+
+// An endpoint that breaks while Shutdown waits for all is not taken from under it.
+func TestServerBreaksInShutdown(t *testing.T) {
+	t.Parallel()
+	var s Server
+	for range 2 {
+		e := &endpoint{gone: make(chan struct{})}
+		e.once.Do(func() {}) // it has been told to end
+		close(e.gone)
+		s.endpoints = append(s.endpoints, e)
+	}
+	waitedFor := s.stop()
+	s.remove(s.endpoints[0])
+	for i, e := range waitedFor {
+		if e == nil || i > 0 && e == waitedFor[0] {
+			t.Errorf("Shutdown waits for %v", waitedFor)
+		}
 	}
 }

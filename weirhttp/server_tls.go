@@ -2,6 +2,7 @@ package weirhttp
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"slices"
 
@@ -58,4 +59,49 @@ func forClient(c *tls.Config, change func(*tls.Config) *tls.Config) *tls.Config 
 		}
 	}
 	return c
+}
+
+// survivingTLS has a panic of one of the program's functions fail the handshake alone. crypto/tls calls them on goroutines
+// of its own under QUIC, where nobody else could recover.
+func survivingTLS(base *tls.Config, tell func(panicked any)) *tls.Config {
+	c := base.Clone()
+	if get := c.GetCertificate; get != nil {
+		c.GetCertificate = func(hello *tls.ClientHelloInfo) (_ *tls.Certificate, err error) {
+			defer failed(&err, tell)
+			return get(hello)
+		}
+	}
+	if get := c.GetConfigForClient; get != nil {
+		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (_ *tls.Config, err error) {
+			defer failed(&err, tell)
+			its, err := get(hello)
+			if its == nil || err != nil {
+				return its, err
+			}
+			return survivingTLS(its, tell), nil
+		}
+	}
+	if verify := c.VerifyPeerCertificate; verify != nil {
+		c.VerifyPeerCertificate = func(raw [][]byte, chains [][]*x509.Certificate) (err error) {
+			defer failed(&err, tell)
+			return verify(raw, chains)
+		}
+	}
+	if verify := c.VerifyConnection; verify != nil {
+		c.VerifyConnection = func(state tls.ConnectionState) (err error) {
+			defer failed(&err, tell)
+			return verify(state)
+		}
+	}
+	return c
+}
+
+var errTLSPanic = errors.New("weirhttp: a function of Server.TLSConfig panicked")
+
+// failed is deferred by what may panic.
+func failed(err *error, tell func(panicked any)) {
+	if p := recover(); p != nil {
+		*err = errTLSPanic
+		tell(p)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -162,7 +163,7 @@ func TestTransportStreamLimit(t *testing.T) {
 	}
 }
 
-// A request that waits for a stream, or for its response, ends with its context.
+// A request that waits for a stream, or for its response, ends with its context, and the connection stays as it is.
 func TestTransportCancel(t *testing.T) {
 	t.Parallel()
 	leave := make(chan struct{})
@@ -188,6 +189,11 @@ func TestTransportCancel(t *testing.T) {
 		t.Errorf("the second request: %v", err)
 	}
 	wantClosed(t, bodies[1])
+	tr.core.mu.Lock()
+	if tr.core.recent.Front().Value.(*origin).conn == nil {
+		t.Error("the connection takes no more requests")
+	}
+	tr.core.mu.Unlock()
 	cancelFirst()
 	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first request: %v", err)
@@ -293,4 +299,89 @@ func TestTransportConcurrent(t *testing.T) {
 	if s := tr.Stats(); s.HTTP3+s.HTTP2 != 640 || s.HTTP3 == 0 || s.Origins != 2 {
 		t.Errorf("Stats: %+v", s)
 	}
+}
+
+// stuckBody is one that nothing comes of until it is closed.
+type stuckBody struct {
+	closed chan struct{}
+	times  atomic.Int32
+}
+
+func (b *stuckBody) Read([]byte) (int, error) {
+	<-b.closed
+	return 0, io.ErrClosedPipe
+}
+
+func (b *stuckBody) Close() error {
+	if b.times.Add(1) == 1 {
+		close(b.closed)
+	}
+	return nil
+}
+
+// "RoundTrip must always close the body": also one that it waits for more of, when the request was cancelled, and when the
+// response that did not wait for it was closed. It does so once.
+func TestTransportStuckBody(t *testing.T) {
+	t.Parallel()
+	o := serveBoth(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/early" {
+			<-r.Context().Done()
+		}
+	})
+	for _, path := range []string{"", "early"} {
+		tr := testTransport(t, &Transport{HTTP3: HTTP3Always})
+		body := &stuckBody{closed: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		if path == "" {
+			time.AfterFunc(100*time.Millisecond, cancel)
+		}
+		res, err := tr.RoundTrip(originRequest(t, "POST", o.url()+path, body).WithContext(ctx))
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		becomes(t, "the body of /"+path+" is closed", func() bool { return body.times.Load() > 0 })
+		becomes(t, "the connection is not used any more", func() bool {
+			tr.CloseIdleConnections()
+			return tr.Stats().Conns == 0
+		})
+		if n := body.times.Load(); n != 1 {
+			t.Errorf("/%s: the body was closed %d times", path, n)
+		}
+		cancel()
+	}
+}
+
+// lateContext ends when it has been asked once.
+type lateContext struct {
+	context.Context
+	asked atomic.Bool
+}
+
+func (c *lateContext) Err() error {
+	if c.asked.Swap(true) {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A request whose context ends just as its connection is there either uses that or does not count as one that does.
+func TestTransportCancelAtLast(t *testing.T) {
+	t.Parallel()
+	o := serveBoth(t, nil)
+	tr := testTransport(t, &Transport{HTTP3: HTTP3Always})
+	wantProto(t, tr, o.url(), "HTTP/3.0")
+	tr.mu.Lock()
+	c := tr.core
+	tr.mu.Unlock()
+	c.mu.Lock()
+	conn := c.recent.Front().Value.(*origin).conn
+	conn.takeLocked()
+	c.mu.Unlock()
+	d := &originDial{origin: conn.origin, done: make(chan struct{}), conn: conn}
+	close(d.done)
+	if r, err := c.await(&lateContext{Context: t.Context()}, d); err == nil {
+		r.conn.release()
+	}
+	tr.CloseIdleConnections()
+	becomes(t, "the connection is closed", func() bool { return tr.Stats().Conns == 0 })
 }

@@ -66,7 +66,7 @@ func newTransportCore(t *Transport) *transportCore {
 		mode:       t.HTTP3,
 		tls:        &tls.Config{},
 		tcp:        t.TCP,
-		handshake:  cmp.Or(timeoutOr(t.HandshakeTimeout, defaultOriginHandshake), noHandshake),
+		handshake:  min(cmp.Or(timeoutOr(t.HandshakeTimeout, defaultOriginHandshake), noHandshake), noHandshake),
 		idle:       timeoutOr(t.IdleTimeout, defaultOriginIdle),
 		delay:      timeoutOr(t.FallbackDelay, defaultFallbackDelay),
 		maxOrigins: limitOr(t.MaxOrigins, defaultMaxOrigins),

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -237,5 +238,24 @@ func TestTransportClosed(t *testing.T) {
 	}
 	if s := used.Stats(); s.HTTP3 != 1 || s.Conns != 0 {
 		t.Errorf("Stats after Close: %+v", s)
+	}
+}
+
+// Numbers that are larger than what they are passed to can hold.
+func TestTransportAbsurd(t *testing.T) {
+	t.Parallel()
+	o := serveBoth(t, nil)
+	for name, tr := range map[string]*Transport{
+		"HandshakeTimeout":       {HandshakeTimeout: math.MaxInt64},
+		"IdleTimeout":            {IdleTimeout: math.MaxInt64},
+		"FallbackDelay":          {FallbackDelay: math.MaxInt64},
+		"MaxResponseHeaderBytes": {MaxResponseHeaderBytes: math.MaxInt},
+		"MaxConns":               {MaxConns: math.MaxInt, MaxOrigins: math.MaxInt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr.HTTP3 = HTTP3Always
+			wantProto(t, testTransport(t, tr), o.url(), "HTTP/3.0")
+		})
 	}
 }

@@ -94,8 +94,6 @@ func oneFolder(cmd *cobra.Command, args []string) error {
 
 // runServe serves until a signal, then tells what was served.
 func runServe(stdout, stderr io.Writer, cfg serveConfig) error {
-	ctx, done := catchSignals()
-	defer done()
 	folder, err := openFolder(cfg.dir)
 	if err != nil {
 		return err
@@ -105,6 +103,8 @@ func runServe(stdout, stderr io.Writer, cfg serveConfig) error {
 	if err != nil {
 		return err
 	}
+	ctx, done := catchSignals() // not before: what is read up to here may be a pipe that nobody writes
+	defer done()
 	sockets, err := listen(ctx, cfg.address, !cfg.noHTTP3)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func runServe(stdout, stderr io.Writer, cfg serveConfig) error {
 	fmt.Fprint(stderr, summary(cfg, folder, sockets, cert))
 	err = serveAll(ctx, newServer(w, cert.pair), sockets, cfg.grace, w)
 	if log != nil {
-		err = errors.Join(err, log.close())
+		err = errors.Join(err, log.close(logPatience))
 	}
 	fmt.Fprintln(stderr, w.text())
 	return err

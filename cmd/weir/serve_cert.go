@@ -45,11 +45,11 @@ func (cfg serveConfig) certificate(stderr io.Writer) (*certificate, error) {
 
 // loadCertificate reads a pair of files. Its errors say which one is wrong.
 func loadCertificate(certFile, keyFile string, now time.Time) (*certificate, error) {
-	cert, err := os.ReadFile(certFile)
+	cert, err := readPEM(certFile)
 	if err != nil {
 		return nil, fmt.Errorf("--cert %q: %w", certFile, bare(err))
 	}
-	key, err := os.ReadFile(keyFile)
+	key, err := readPEM(keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("--key %q: %w", keyFile, bare(err))
 	}
@@ -73,6 +73,23 @@ func loadCertificate(certFile, keyFile string, now time.Time) (*certificate, err
 		return nil, fmt.Errorf("--cert %q: the certificate is not valid before %s", certFile, leaf.NotBefore.UTC().Format(time.DateOnly))
 	}
 	return &certificate{pair, "of " + word(certFile)}, nil
+}
+
+// maxGivenPEM is more than any chain of certificates takes.
+const maxGivenPEM = 1 << 20
+
+// readPEM reads a file, which may be a pipe, as a shell has for the output of a command.
+func readPEM(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxGivenPEM+1))
+	if err == nil && len(text) > maxGivenPEM {
+		err = fmt.Errorf("it is larger than %s", shortBytes(maxGivenPEM))
+	}
+	return text, err
 }
 
 // hasBlock looks for a PEM block of a type that ends so.

@@ -32,6 +32,7 @@ func TestLoadCertificate(t *testing.T) {
 	for name, text := range map[string]string{
 		"cert": cert, "key": key, "empty": "", "words": "hello",
 		"broken cert": strings.Replace(cert, "\nMI", "\nXX", 1), "broken key": strings.Replace(key, "\nMI", "\nXX", 1),
+		"endless": strings.Repeat(" ", maxGivenPEM) + "!", "roomy": cert + strings.Repeat("\n", maxGivenPEM-len(cert)),
 		"encrypted": strings.ReplaceAll(key, "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"),
 	} {
 		put(t, filepath.Join(dir, name), text)
@@ -39,6 +40,9 @@ func TestLoadCertificate(t *testing.T) {
 	for _, c := range []struct{ cert, key, want string }{
 		{"good", "good", ""},
 		{"cert", "key", ""},
+		{"roomy", "key", ""},
+		{"endless", "key", `--cert "endless": it is larger than 1.0 MB`},
+		{"cert", "endless", `--key "endless": it is larger than 1.0 MB`},
 		{"none", "key", `--cert "none": no such file or directory`},
 		{"cert", "none", `--key "none": no such file or directory`},
 		{".", "key", `--cert ".": is a directory`},

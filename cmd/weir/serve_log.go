@@ -164,13 +164,22 @@ func (l *requestLog) write() {
 	}
 }
 
-// close writes what is left, and waits for it.
-func (l *requestLog) close() error {
+// logPatience is how long a reader may take for what is left at the end.
+const logPatience = 5 * time.Second
+
+// close writes what is left, and waits for it, but not for a reader that has stopped.
+func (l *requestLog) close(patience time.Duration) error {
 	l.mu.Lock()
 	l.closed = true
 	l.signal()
 	l.mu.Unlock()
-	<-l.ended
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-l.ended:
+	case <-t.C:
+		return fmt.Errorf("the request log was cut off, as nobody has read it for %s", shortDuration(patience))
+	}
 	if l.err == nil && l.dropped > 0 {
 		return fmt.Errorf("%s of the request log were lost, as nobody read it fast enough", several(l.dropped, "line"))
 	}

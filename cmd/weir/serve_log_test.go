@@ -108,7 +108,7 @@ func TestLogTogether(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := l.close(); err != nil {
+	if err := l.close(logPatience); err != nil {
 		t.Fatal(err)
 	}
 	line := regexp.MustCompile(`^2026\S+ \S+ HTTP/3.0 GET (/\d/\d+) 200 1234 1.235ms$`)
@@ -141,7 +141,8 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return len(b), s.err
 }
 
-// "A request does not wait for the log": memory is limited, and what is lost is told.
+// "A request does not wait for the log": memory is limited, and what is lost is told. Nor does the
+// end wait for a reader that has stopped.
 func TestLogStuck(t *testing.T) {
 	t.Parallel()
 	out := &stuck{began: make(chan struct{}, 1), free: make(chan struct{})}
@@ -157,8 +158,11 @@ func TestLogStuck(t *testing.T) {
 	if kept > maxUnwritten {
 		t.Errorf("%d bytes are kept", kept)
 	}
+	if err := l.close(time.Millisecond); err == nil || !strings.Contains(err.Error(), "cut off, as nobody has read it for 1ms") {
+		t.Error(err)
+	}
 	close(out.free)
-	if err := l.close(); err == nil || !strings.Contains(err.Error(), "lines of the request log were lost") {
+	if err := l.close(logPatience); err == nil || !strings.Contains(err.Error(), "lines of the request log were lost") {
 		t.Error(err)
 	}
 	l.add(q) // of a handler that is late: counted, not kept
@@ -172,7 +176,7 @@ func TestLogFails(t *testing.T) {
 	for range 100 {
 		l.add(asked("/"))
 	}
-	if err := l.close(); err == nil || err.Error() != "disk full" {
+	if err := l.close(logPatience); err == nil || err.Error() != "disk full" {
 		t.Error(err)
 	}
 }

@@ -51,6 +51,9 @@ func ownNames(host string) []string {
 	names := []string{"localhost", "127.0.0.1", "::1"}
 	machine, _ := os.Hostname()
 	for _, name := range []string{machine, host} {
+		if ip := net.ParseIP(name); ip != nil {
+			name = ip.String() // as a certificate tells it
+		}
 		if isName(name) && !isUnspecified(name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -116,6 +116,18 @@ func TestOwnCertificateNames(t *testing.T) {
 	}
 }
 
+// An address may be written in many ways, and a certificate with it is kept whichever it was.
+func TestOwnCertificateAddresses(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"0:0:0:0:0:0:0:1", "2001:DB8::1", "::ffff:192.0.2.1"} {
+		k := newKeeper(t)
+		k.names = ownNames(host)
+		if first := k.certificate(t); !k.certificate(t).Equal(first) {
+			t.Errorf("made anew for %s", host)
+		}
+	}
+}
+
 func TestOwnNames(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]bool{

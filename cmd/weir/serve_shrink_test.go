@@ -56,7 +56,7 @@ func TestServeShrinks(t *testing.T) {
 				t.Errorf("%q %v", text, err)
 			}
 			w.wait()
-			if err := log.close(); err != nil {
+			if err := log.close(logPatience); err != nil {
 				t.Error(err)
 			}
 			if w.errors.Load() != 1 || bytes.Count(lines.Bytes(), []byte("\n")) != 2 {
