@@ -158,5 +158,7 @@ var connectCases = []assertion{
 // boundAgain makes a socket whose port was named by the caller, and is free all the same.
 func (r *rig) boundAgain() int {
 	r.Helper()
-	return r.bound(r.deadPort().String())
+	fd := r.socket(sys.IPv4)
+	r.eventually("a free port is free still", func() bool { return r.Kernel.Bind(fd, r.freePort()) == nil })
+	return fd
 }

@@ -149,8 +149,18 @@ func (r *rig) local(fd int) netip.AddrPort {
 	return a
 }
 
-// deadPort is an address at which nobody listens: one that was bound a moment ago.
+// deadPort is an address at which nobody listens. Its socket takes from itself alone, and keeps the port from other
+// processes, which would be given one that is free.
 func (r *rig) deadPort() netip.AddrPort {
+	r.Helper()
+	fd := r.bound("127.0.0.1:0")
+	a := r.local(fd)
+	r.must(r.Kernel.Connect(fd, a))
+	return a
+}
+
+// freePort is an address that was bound a moment ago.
+func (r *rig) freePort() netip.AddrPort {
 	r.Helper()
 	fd := r.bound("127.0.0.1:0")
 	a := r.local(fd)
