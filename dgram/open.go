@@ -148,7 +148,10 @@ func (c *Conn) prepare(fd int, cfg Config) error {
 
 // takeTrains comes last: a socket that stays another's, as something else could not be set, must not join datagrams.
 func (c *Conn) takeTrains(fd int, cfg Config) {
-	c.segments = !cfg.NoGSO && c.kernel.SetOption(fd, sys.SegmentSize, 0) == nil
+	if !cfg.NoGSO {
+		_, err := c.kernel.GetOption(fd, sys.SegmentSize)
+		c.segments = err == nil
+	}
 	if !cfg.NoGRO && !c.shared {
 		c.recv.joined.Store(c.kernel.SetOption(fd, sys.RecvJoined, 1) == nil)
 	}

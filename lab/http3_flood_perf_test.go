@@ -19,8 +19,9 @@ const (
 	// leastInFlood is of what the connections have while the same flood goes to another process.
 	leastInFlood = 0.5
 
-	// mostFloodBytes is what a flood may add to the server's memory: 128 KiB for each of a thousand handshakes.
-	mostFloodBytes = 1024 * 128 << 10
+	// mostFloodBytes is what a flood may add to the server's memory: 128 KiB for each of 64 handshakes, and as much again
+	// for what the collector leaves.
+	mostFloodBytes = 2 * 64 * 128 << 10
 )
 
 // The columns of weirhttp3's answer.
