@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -19,11 +20,13 @@ type folder struct {
 	root  *os.Root
 	path  string        // absolute, to show
 	lists chan struct{} // a place for each list that is made at a time
+	pages atomic.Int64  // bytes of lists that clients have not taken yet
 	pool  sync.Pool     // of *[]byte, to copy with
 }
 
 const (
-	listsAtOnce = 16
+	listsAtOnce  = 16
+	maxPageBytes = 64 << 20 // of lists that clients have not taken yet; a list of 10,000 entries may have 10 MB
 	copyBytes   = 64 << 10
 )
 
@@ -129,9 +132,11 @@ func (f *folder) open(name string) (*os.File, fs.FileInfo, error) {
 
 func isPlain(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }
 
+var errBusy = errors.New("too many lists are on their way")
+
 // statusOf is what a client is told of an error. What must not be served is not there.
 func statusOf(err error) int {
-	for _, errno := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+	for _, errno := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, errBusy} {
 		if errors.Is(err, errno) {
 			return http.StatusServiceUnavailable
 		}

@@ -24,7 +24,8 @@ type entry struct {
 	changed time.Time
 }
 
-// serveList answers with the folder's list. Only so many are made at once, as each takes memory and descriptors.
+// serveList answers with the folder's list. Only so many are made at once, as each takes memory and descriptors, and only
+// so much of them waits for clients that do not read.
 func (f *folder) serveList(w http.ResponseWriter, r *http.Request, name string) error {
 	select {
 	case f.lists <- struct{}{}:
@@ -37,6 +38,11 @@ func (f *folder) serveList(w http.ResponseWriter, r *http.Request, name string) 
 		return err
 	}
 	page := listPage(name, entries, more)
+	size := int64(cap(page))
+	defer f.pages.Add(-size)
+	if f.pages.Add(size) > maxPageBytes {
+		return errBusy
+	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")

@@ -164,6 +164,20 @@ func TestServeListPlaces(t *testing.T) {
 	}
 }
 
+// What clients have not taken of lists is limited.
+func TestServeListBytes(t *testing.T) {
+	t.Parallel()
+	f := newSite(t, nil)
+	f.pages.Store(maxPageBytes)
+	if code := ask(f, http.MethodGet, "/").Code; code != http.StatusServiceUnavailable {
+		t.Errorf("%d while lists wait", code)
+	}
+	f.pages.Store(0)
+	if code := ask(f, http.MethodGet, "/").Code; code != http.StatusOK || f.pages.Load() != 0 {
+		t.Errorf("%d, %d bytes wait after", code, f.pages.Load())
+	}
+}
+
 func TestShortBytes(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{
