@@ -27,7 +27,7 @@ type folder struct {
 const (
 	listsAtOnce  = 16
 	maxPageBytes = 64 << 20 // of lists that clients have not taken yet; a list of 10,000 entries may have 10 MB
-	copyBytes   = 64 << 10
+	copyBytes    = 64 << 10
 )
 
 // openFolder opens it, and looks whether it can be listed.
