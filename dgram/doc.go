@@ -19,5 +19,7 @@
 // # Limits
 //
 //   - Linux has all of this. Elsewhere a Conn is a net.UDPConn with these errors and counts.
-//   - Whoever reads the descriptor past the Conn, by SyscallConn, ends GRO, and does not see what was read ahead.
+//   - Whoever reads the descriptor past the Conn, by SyscallConn, ends GRO, and does not see what was read ahead. So does
+//     ReadBatch of the ipv4.PacketConn and ipv6.PacketConn that golang.org/x/net makes of a Conn, and their ReadFrom fails:
+//     they are for options.
 package dgram

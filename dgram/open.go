@@ -31,7 +31,8 @@ func Listen(ctx context.Context, network, address string, cfg Config) (*Conn, er
 
 // Dial opens a socket that sends to one peer, and takes datagrams of that peer alone. ctx is for the lookup of its name.
 //
-//   - Shape: as Listen's; address as for net.Dial.
+//   - Shape: as Listen's; address as for net.Dial. WriteTo fails, as after net.DialUDP: a library that names the peer with
+//     each datagram, as quic-go does, needs Listen also for a client.
 //   - Errors: as Listen's.
 func Dial(ctx context.Context, network, address string, cfg Config) (*Conn, error) {
 	return open(cfg, false, func(_ *Conn, control controlFunc) (net.Conn, error) {

@@ -6,9 +6,9 @@ import (
 	"github.com/weirnet/weir/internal/sys"
 )
 
-// SyscallConn gives access to the descriptor, for options of the socket. Who reads it gets datagrams past the Conn: GRO is
-// off from then on, so that each comes as it was sent, but for those that the kernel had joined before, and what the Conn
-// has read ahead is not among them.
+// SyscallConn gives access to the descriptor, for options of the socket: its Control costs nothing. Who calls its Read gets
+// datagrams past the Conn: GRO is off from then on, so that each comes as it was sent, but for those that the kernel had
+// joined before, and what the Conn has read ahead is not among them.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) { return rawConn{c.raw, c}, nil }
 
 type rawConn struct {

@@ -42,7 +42,7 @@ func (c *Conn) ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err er
 }
 
 // ReadMsgUDP is ReadFromUDP that puts what the kernel says of the datagram into oob, in its own form (struct cmsghdr): what
-// socket options ask for that were set by SyscallConn.
+// socket options ask for that were set by SyscallConn, or by SetControlMessage of golang.org/x/net's ipv4.NewPacketConn(c).
 //
 //   - Shape: oobn <= len(oob), whole messages alone. flags is MSG_TRUNC where the datagram, MSG_CTRUNC where oob was too
 //     small for all.

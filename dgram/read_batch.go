@@ -8,8 +8,9 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// ReadBatch receives up to len(ms) datagrams. It waits for the first, and takes with it what has been received already:
-// one system call may bring hundreds.
+// ReadBatch receives up to len(ms) datagrams. It waits for the first, and takes with it what the same system call brought:
+// at first 2 messages of the kernel, under load up to 8, each of which may be a train of up to 64 datagrams; with
+// Config.NoGRO up to 16, and no trains.
 //
 //   - Shape: 1 <= n <= len(ms). Buffers, of which there may be many, are filled; N, NN (of OOB), Flags and Addr are set.
 //     Addr is a *net.UDPAddr as that of ReadFrom. flags must be 0.

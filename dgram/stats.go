@@ -22,7 +22,7 @@ type Stats struct {
 	Filtered       uint64 // refused by the filter
 	Truncated      uint64 // longer than the caller's buffer
 	Discarded      uint64 // received, but not read when the Conn was closed
-	KernelDropped  uint64 // dropped by the kernel, as the receive buffer was full or a checksum wrong; see above
+	KernelDropped  uint64 // dropped by the kernel, as the receive buffer was full or a checksum wrong; with GRO the least that was
 
 	Sent       uint64 // taken by the kernel
 	SentBytes  uint64

@@ -12,6 +12,7 @@ import (
 
 // WriteBatch sends messages, 64 a system call.
 //
+//   - Owner: ms and what it holds are the caller's again when WriteBatch returns.
 //   - Shape: of each, Buffers are the payload, OOB is as WriteMsgUDP's, Addr a *net.UDPAddr or nil for the peer; N is set.
 //     n < len(ms) without an error says that ms[n] is to be tried again, to learn why it failed. flags must be 0.
 //   - Errors: as WriteMsgUDP's, only with n == 0, and about ms[0].

@@ -40,8 +40,9 @@ type Server struct {
 	// ReadTimeout is how long a request may take to come in, its body included. Default: none, as there are long uploads.
 	ReadTimeout time.Duration
 
-	// WriteTimeout is how long a handler may write its response, from when it has the request. Default: none, as there
-	// are long downloads and streams.
+	// WriteTimeout is how long a handler may write its response, from when it has the request. It ends no handler: what is
+	// written later fails, and over HTTP/2 alone the request's context ends then. See http.TimeoutHandler for that.
+	// Default: none, as there are long downloads and streams.
 	WriteTimeout time.Duration
 
 	// IdleTimeout is how long a connection stays open without a request. Default: 90 s.
@@ -83,7 +84,8 @@ type Server struct {
 	// Default: ctx as it is.
 	ConnContext func(ctx context.Context, local, remote net.Addr) context.Context
 
-	// Logger hears of panics, of sockets that fail, and, at level debug, of connections that do. Default: nobody.
+	// Logger hears of panics, of sockets that fail, and, at level debug, of TLS handshakes over TCP that do, and of what
+	// quic-go's http3 says, which is a line for each request over HTTP/3. Default: nobody.
 	Logger *slog.Logger
 
 	mu        sync.Mutex

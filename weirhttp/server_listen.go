@@ -9,7 +9,8 @@ import (
 	"github.com/weirnet/weir/dgram"
 )
 
-// Listen opens a TCP listener and a UDP socket on the same host and port, for Server.Serve.
+// Listen opens a TCP listener and a UDP socket on the same host and port, for Server.Serve: for who needs the port before
+// it is served, or the socket, as weirprom's SetDgram does.
 //
 //   - Shape: address is host:port, "" is ":https"; port 0 is one that is free for both.
 //   - Owner: the caller, until Serve has them.

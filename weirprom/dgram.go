@@ -8,7 +8,8 @@ import (
 )
 
 // SetDgram has the collector tell of a Conn of package dgram by a name, which becomes the label "conn". It is for those
-// that live as long as the program, such as that of a QUIC server: see the limits of this package. Nil takes the name away.
+// that live as long as the program, such as that of a QUIC server (weirhttp.Listen returns a Server's): see the limits of
+// this package. Nil takes the name away.
 func (c *Collector) SetDgram(name string, conn *dgram.Conn) { set(c, c.dgrams, name, conn) }
 
 func dgramCounter(name, help string, value func(*dgram.Stats) uint64) metric[dgram.Stats] {

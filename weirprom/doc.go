@@ -19,4 +19,5 @@
 //
 // Limits: histograms have a bucket for each power of two, from a microsecond to a second. Sockets have no
 // metrics of their own but by SetDgram: they come and go, and a label for each would make series without end.
+// What weirhttp.Server.Stats counts has no metrics here: prometheus.NewCounterFunc makes one of each that is wanted.
 package weirprom

@@ -11,13 +11,15 @@ const rootText = `weir is a network event loop for Go that no peer can starve.
 
 What a socket may do at a time is bounded by measured time: while anything else waits, no socket holds the
 loop longer than its share plus one callback, and a socket that is alone is not slowed. This command shows
-it on your machine; the library is github.com/weirnet/weir.`
+it on your machine, tells what the machine can do, and serves a folder by it; the library is
+github.com/weirnet/weir.`
 
 const rootExample = `  weir demo                   a flood against a timer, under each bound, in ten seconds
   weir demo --net tcp         with a connection
   weir demo --handler 200us   with a faster handler
   weir demo --bound share     with one bound only
-  weir doctor                 what weir can and cannot use here`
+  weir doctor                 what weir can and cannot use here
+  weir serve                  this folder on https://localhost:8443, over HTTP/1.1, 2 and 3`
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{

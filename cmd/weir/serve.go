@@ -23,9 +23,9 @@ localhost means 127.0.0.1 and, where the machine has it, ::1, with the same port
 
 Without --cert it makes a certificate of its own for localhost, the machine's name and the host in --addr,
 and keeps it, with its key, in serve.pem of the folder weir in the user's cache folder, for 90 days; it is
-made anew when less than 30 are left. Browsers warn of it, as nobody vouches for it: what they show can be
-compared with the SHA-256 that is printed. curl takes it by --cacert, Chromium by its SPKI hash in
---ignore-certificate-errors-spki-list.
+made anew when less than 30 are left, or when it lacks the host in --addr. Browsers warn of it, as nobody
+vouches for it: what they show can be compared with the SHA-256 that is printed. curl takes it by --cacert,
+Chromium by its SPKI hash in --ignore-certificate-errors-spki-list.
 
 Requests are logged on stdout, a line each: time, client, protocol, method, path, status, bytes of the body,
 duration; paths that are not plain are quoted. With --log json a line is {"time", "client", "proto",

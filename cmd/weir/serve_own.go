@@ -97,7 +97,7 @@ func (o *ownCertificate) get() (*certificate, error) {
 	}
 	if err != nil {
 		o.warn("the certificate is made anew at each start, as it cannot be kept: %w", err)
-		return &certificate{pair, "made for now"}, nil
+		return &certificate{pair, "for this run alone"}, nil
 	}
 	return &certificate{pair, "in " + word(file)}, nil
 }
