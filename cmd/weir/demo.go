@@ -128,16 +128,21 @@ func catchSignals() (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	ended := make(chan struct{})
+	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer signal.Stop(signals)
 		select {
 		case s := <-signals:
-			signal.Stop(signals)
 			cancel(interrupted{s.(syscall.Signal)})
-		case <-ctx.Done():
-			signal.Stop(signals)
+		case <-over:
+			return
+		}
+		select {
+		case s := <-signals: // not left to the system: it may be told to ignore them, as for what a script starts by &
+			os.Exit(128 + int(s.(syscall.Signal)))
+		case <-over:
 		}
 	}()
-	return ctx, func() { cancel(nil); <-ended }
+	return ctx, func() { cancel(nil); close(over); <-ended }
 }

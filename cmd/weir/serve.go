@@ -99,17 +99,22 @@ func runServe(stdout, stderr io.Writer, cfg serveConfig) error {
 		return err
 	}
 	defer folder.close()
-	cert, err := cfg.certificate(stderr)
+	cert, err := cfg.givenCertificate()
 	if err != nil {
 		return err
 	}
-	ctx, done := catchSignals() // not before: what is read up to here may be a pipe that nobody writes
+	ctx, done := catchSignals() // not before: the certificate may be in a pipe that nobody writes
 	defer done()
 	sockets, err := listen(ctx, cfg.address, !cfg.noHTTP3)
 	if err != nil {
 		return err
 	}
 	defer sockets.close()
+	if cert == nil { // not before: an address that cannot be had is no reason to make one anew
+		if cert, err = cfg.ownCertificate(stderr); err != nil {
+			return err
+		}
+	}
 
 	var log *requestLog
 	if !cfg.quiet {

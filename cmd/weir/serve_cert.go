@@ -31,11 +31,16 @@ func (c *certificate) spki() string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// certificate is the one of --cert and --key, or one of its own.
-func (cfg serveConfig) certificate(stderr io.Writer) (*certificate, error) {
-	if cfg.cert != "" {
-		return loadCertificate(cfg.cert, cfg.key, time.Now())
+// givenCertificate is the one of --cert and --key, nil where there is none.
+func (cfg serveConfig) givenCertificate() (*certificate, error) {
+	if cfg.cert == "" {
+		return nil, nil
 	}
+	return loadCertificate(cfg.cert, cfg.key, time.Now())
+}
+
+// ownCertificate is one that it makes, or has made and kept.
+func (cfg serveConfig) ownCertificate(stderr io.Writer) (*certificate, error) {
 	own := ownCertificate{dir: cacheDir(), names: ownNames(cfg.address.host), now: time.Now()}
 	own.warn = func(format string, args ...any) {
 		fmt.Fprintf(stderr, "weir: warning: %s\n", oneLine(fmt.Errorf(format, args...)))
