@@ -154,7 +154,7 @@ func TestServerPanic(t *testing.T) {
 
 func TestServerConfig(t *testing.T) {
 	t.Parallel()
-	cert := []tls.Certificate{servingCert()}
+	cert := []tls.Certificate{testCert()}
 	for name, tt := range map[string]struct {
 		s    *Server
 		want error
@@ -192,7 +192,7 @@ func TestServerConfig(t *testing.T) {
 // TLSConfig is cloned, its other protocols stay, and GetConfigForClient is asked for both.
 func TestServerTLSConfig(t *testing.T) {
 	t.Parallel()
-	theirs := &tls.Config{Certificates: []tls.Certificate{servingCert()}, NextProtos: []string{"h3", "acme-tls/1"}}
+	theirs := &tls.Config{Certificates: []tls.Certificate{testCert()}, NextProtos: []string{"h3", "acme-tls/1"}}
 	mine := &tls.Config{
 		NextProtos:         []string{"http/1.1", "acme-tls/1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return theirs, nil },
@@ -287,7 +287,7 @@ func TestServerBreaks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &Server{Handler: http.HandlerFunc(hello), TLSConfig: &tls.Config{Certificates: []tls.Certificate{servingCert()}}}
+			s := &Server{Handler: http.HandlerFunc(hello), TLSConfig: &tls.Config{Certificates: []tls.Certificate{testCert()}}}
 			result := make(chan error, 1)
 			go func() { result <- s.Serve(tcp, udp) }()
 			v := &serving{Server: s, t: t, addr: tcp.Addr().String()}
