@@ -11,8 +11,8 @@ import (
 
 // quicConn is what is known about a connection of QUIC, from its first datagram on.
 type quicConn struct {
-	core *core
-	pass *pass
+	core      *core
+	admission *admission
 
 	mu     sync.Mutex
 	conn   *quic.Conn  // guarded by mu; nil until the handshake is over
@@ -42,7 +42,7 @@ func (c *quicConn) accepted(conn *quic.Conn) bool {
 		return false
 	}
 	c.conn = conn
-	c.pass.shaken(true)
+	c.admission.shaken(true)
 	c.closed = c.core.counts.opened(kindHTTP3)
 	if d := c.core.idleTimeout; d > 0 {
 		c.idle = time.AfterFunc(d, c.timeOut)
@@ -55,15 +55,15 @@ func (c *quicConn) gone() *quic.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
-	c.pass.shaken(false)
-	c.pass.leave()
+	c.admission.shaken(false)
+	c.admission.leave()
 	if c.closed != nil {
 		c.closed()
 	}
 	if c.idle != nil {
 		c.idle.Stop()
 	}
-	c.core.windows.give(c.pass.key, c.grown)
+	c.core.windows.give(c.admission.key, c.grown)
 	return c.conn
 }
 
@@ -109,7 +109,7 @@ func (c *quicConn) close() {
 func (c *quicConn) grow(by uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || !c.core.windows.grow(c.pass.key, by) {
+	if c.over || !c.core.windows.grow(c.admission.key, by) {
 		return false
 	}
 	c.grown += by
