@@ -19,6 +19,7 @@ type quicConn struct {
 	over   bool        // guarded by mu; by gone
 	closed func()      // guarded by mu; of counters.opened
 	idle   *time.Timer // guarded by mu; nil: none
+	since  time.Time   // guarded by mu; idle counts from here
 	active int         // guarded by mu; handlers at work
 	ended  uint64      // guarded by mu; handlers that were
 	grown  uint64      // guarded by mu; of the receive window
@@ -45,6 +46,7 @@ func (c *quicConn) accepted(conn *quic.Conn) bool {
 	c.admission.shaken(true)
 	c.closed = c.core.counts.opened(kindHTTP3)
 	if d := c.core.idleTimeout; d > 0 {
+		c.since = time.Now()
 		c.idle = time.AfterFunc(d, c.timeOut)
 	}
 	return true
@@ -83,6 +85,7 @@ func (c *quicConn) finish() {
 	c.active--
 	c.ended++
 	if c.idle != nil && c.active == 0 && !c.over {
+		c.since = time.Now()
 		c.idle.Reset(c.core.idleTimeout)
 	}
 }
@@ -90,7 +93,7 @@ func (c *quicConn) finish() {
 // timeOut closes a connection on which no handler has been at work for too long, whatever its client sends meanwhile.
 func (c *quicConn) timeOut() {
 	c.mu.Lock()
-	busy := c.active > 0
+	busy := c.active > 0 || time.Since(c.since) < c.core.idleTimeout // idle had fired, and was set anew
 	c.mu.Unlock()
 	if !busy {
 		c.close()

@@ -106,6 +106,20 @@ func TestServerIdle(t *testing.T) {
 	isQUICClosed(t, q)
 }
 
+// A timer that fires while a request comes and goes closes nothing: the response may be on its way.
+func TestQUICConnIdleLate(t *testing.T) {
+	t.Parallel()
+	c := newCore(&Server{IdleTimeout: time.Hour})
+	a, _ := c.quic.enter(textAddr("192.0.2.1:1"))
+	conn := &quicConn{core: c, admission: a}
+	conn.accepted(nil) // closing it would panic
+	defer conn.gone()
+	conn.begin()
+	conn.timeOut()
+	conn.finish()
+	conn.timeOut()
+}
+
 // ReadTimeout and WriteTimeout are those of a request, for all versions alike.
 func TestServerReadWriteTimeout(t *testing.T) {
 	t.Parallel()
