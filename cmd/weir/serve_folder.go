@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // folder is what is served. os.Root keeps all that is opened inside, whatever is moved or linked meanwhile.
@@ -20,11 +21,13 @@ type folder struct {
 	path  string        // absolute, to show
 	lists chan struct{} // a place for each list that is made at a time
 	pool  sync.Pool     // of *[]byte, to copy with
+	stall time.Duration // how long a client may take nothing
 }
 
 const (
 	listsAtOnce = 16
 	copyBytes   = 64 << 10
+	maxStall    = time.Minute
 )
 
 // openFolder opens it, and looks whether it can be listed.
@@ -42,7 +45,7 @@ func openFolder(dir string) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the folder %q: %w", dir, bare(err))
 	}
-	f := &folder{root: root, path: dir, lists: make(chan struct{}, listsAtOnce)}
+	f := &folder{root: root, path: dir, lists: make(chan struct{}, listsAtOnce), stall: maxStall}
 	f.pool.New = func() any { b := make([]byte, copyBytes); return &b }
 	if abs, err := filepath.Abs(dir); err == nil {
 		f.path = abs
