@@ -67,7 +67,7 @@ func (q *quicConns) admit(ctx context.Context, info *quic.ClientInfo) (context.C
 		g.refused.handshakes.Add(1)
 		return nil, errLimit
 	}
-	c := &quicConn{core: q.core, pass: p}
+	c := &quicConn{core: q.core, admission: p}
 	q.contexts.Add(1)
 	context.AfterFunc(ctx, func() {
 		defer q.contexts.Done()
@@ -92,7 +92,7 @@ func (q *quicConns) accept() {
 			q.err = err
 			return
 		}
-		q.pass(conn)
+		q.deliver(conn)
 	}
 }
 
@@ -105,12 +105,12 @@ func (q *quicConns) acceptAlong(ctx context.Context) {
 		return
 	}
 	if conn, err := q.ln.Accept(ctx); err == nil {
-		q.pass(conn)
+		q.deliver(conn)
 	}
 }
 
-// pass has http3 have a connection, unless it wants no more.
-func (q *quicConns) pass(conn *quic.Conn) {
+// deliver has http3 have a connection, unless it wants no more.
+func (q *quicConns) deliver(conn *quic.Conn) {
 	q.add(conn)
 	select {
 	case q.ready <- conn:

@@ -11,14 +11,15 @@ import (
 
 // quicConn is what is known about a connection of QUIC, from its first datagram on.
 type quicConn struct {
-	core *core
-	pass *pass
+	core      *core
+	admission *admission
 
 	mu     sync.Mutex
 	conn   *quic.Conn  // guarded by mu; nil until the handshake is over
 	over   bool        // guarded by mu; by gone
 	closed func()      // guarded by mu; of counters.opened
 	idle   *time.Timer // guarded by mu; nil: none
+	since  time.Time   // guarded by mu; idle counts from here
 	active int         // guarded by mu; handlers at work
 	ended  uint64      // guarded by mu; handlers that were
 	grown  uint64      // guarded by mu; of the receive window
@@ -42,9 +43,10 @@ func (c *quicConn) accepted(conn *quic.Conn) bool {
 		return false
 	}
 	c.conn = conn
-	c.pass.shaken(true)
+	c.admission.shaken(true)
 	c.closed = c.core.counts.opened(kindHTTP3)
 	if d := c.core.idleTimeout; d > 0 {
+		c.since = time.Now()
 		c.idle = time.AfterFunc(d, c.timeOut)
 	}
 	return true
@@ -55,15 +57,15 @@ func (c *quicConn) gone() *quic.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
-	c.pass.shaken(false)
-	c.pass.leave()
+	c.admission.shaken(false)
+	c.admission.leave()
 	if c.closed != nil {
 		c.closed()
 	}
 	if c.idle != nil {
 		c.idle.Stop()
 	}
-	c.core.windows.give(c.pass.key, c.grown)
+	c.core.windows.give(c.admission.key, c.grown)
 	return c.conn
 }
 
@@ -83,6 +85,7 @@ func (c *quicConn) finish() {
 	c.active--
 	c.ended++
 	if c.idle != nil && c.active == 0 && !c.over {
+		c.since = time.Now()
 		c.idle.Reset(c.core.idleTimeout)
 	}
 }
@@ -90,7 +93,7 @@ func (c *quicConn) finish() {
 // timeOut closes a connection on which no handler has been at work for too long, whatever its client sends meanwhile.
 func (c *quicConn) timeOut() {
 	c.mu.Lock()
-	busy := c.active > 0
+	busy := c.active > 0 || time.Since(c.since) < c.core.idleTimeout // idle had fired, and was set anew
 	c.mu.Unlock()
 	if !busy {
 		c.close()
@@ -109,7 +112,7 @@ func (c *quicConn) close() {
 func (c *quicConn) grow(by uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || !c.core.windows.grow(c.pass.key, by) {
+	if c.over || !c.core.windows.grow(c.admission.key, by) {
 		return false
 	}
 	c.grown += by

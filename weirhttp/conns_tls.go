@@ -88,8 +88,8 @@ func (t *tlsListener) let(conn net.Conn) {
 	t.shakes.Go(func() { t.shake(conn, p) })
 }
 
-// shake waits for the turn of a handshake, makes it, and passes the connection on.
-func (t *tlsListener) shake(raw net.Conn, p *pass) {
+// shake waits for the slot of a handshake, makes it, and passes the connection on.
+func (t *tlsListener) shake(raw net.Conn, p *admission) {
 	counted := &countedConn{Conn: raw, left: []func(){p.leave}}
 	ctx, cancel := t.ctx, context.CancelFunc(func() {})
 	if d := t.core.handshakeTimeout; d > 0 {

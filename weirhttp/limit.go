@@ -31,7 +31,7 @@ func (s *Server) limits() limits {
 // gate counts the connections of TCP, or of QUIC, and their handshakes, by source.
 type gate struct {
 	limits
-	turns chan struct{} // one in it for each handshake in progress
+	slots chan struct{} // one in it for each handshake in progress
 
 	mu      sync.Mutex
 	open    int                    // guarded by mu
@@ -46,15 +46,15 @@ type gate struct {
 // source is who connects from an address.
 type source struct {
 	open  int           // guarded by the gate's mu
-	turns chan struct{} // as the gate's
+	slots chan struct{} // as the gate's
 }
 
 func newGate(l limits) *gate {
-	return &gate{limits: l, turns: make(chan struct{}, l.handshakes), sources: map[netip.Addr]*source{}}
+	return &gate{limits: l, slots: make(chan struct{}, l.handshakes), sources: map[netip.Addr]*source{}}
 }
 
 // enter counts a connection, or returns nil and the count of why it cannot come in.
-func (g *gate) enter(remote net.Addr) (*pass, *atomic.Uint64) {
+func (g *gate) enter(remote net.Addr) (*admission, *atomic.Uint64) {
 	key := sourceOf(remote)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,28 +65,28 @@ func (g *gate) enter(remote net.Addr) (*pass, *atomic.Uint64) {
 	case src != nil && key.IsValid() && src.open >= g.connsPerSource:
 		return nil, &g.refused.source
 	case src == nil:
-		turns := g.handshakesPerSource
+		slots := g.handshakesPerSource
 		if !key.IsValid() { // not of the network: nobody's
-			turns = g.handshakes
+			slots = g.handshakes
 		}
-		src = &source{turns: make(chan struct{}, turns)}
+		src = &source{slots: make(chan struct{}, slots)}
 		g.sources[key] = src
 	}
 	g.open++
 	src.open++
-	return &pass{gate: g, key: key, source: src}, nil
+	return &admission{gate: g, key: key, source: src}, nil
 }
 
 // crowded says whether more handshakes than half are in progress, of all or of the source.
 func (g *gate) crowded(remote net.Addr) bool {
-	full := func(turns chan struct{}) bool { return 2*len(turns) >= cap(turns) }
-	if full(g.turns) {
+	full := func(slots chan struct{}) bool { return 2*len(slots) >= cap(slots) }
+	if full(g.slots) {
 		return true
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	src := g.sources[sourceOf(remote)]
-	return src != nil && full(src.turns)
+	return src != nil && full(src.slots)
 }
 
 // opened is how many connections there are, and of how many sources.
@@ -96,69 +96,69 @@ func (g *gate) opened() (conns, sources int) {
 	return g.open, len(g.sources)
 }
 
-// pass is a connection that was let in. Its methods are called one after the other.
-type pass struct {
+// admission is a connection that was let in. Its methods are called one after the other.
+type admission struct {
 	gate   *gate
 	key    netip.Addr
 	source *source
-	began  bool // has its turns
+	began  bool // has its slots
 }
 
-// wait waits for the turn of the connection's handshake.
-func (p *pass) wait(ctx context.Context) error {
+// wait waits for a slot for the connection's handshake.
+func (a *admission) wait(ctx context.Context) error {
 	select {
-	case p.source.turns <- struct{}{}:
+	case a.source.slots <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case p.gate.turns <- struct{}{}:
+	case a.gate.slots <- struct{}{}:
 	case <-ctx.Done():
-		<-p.source.turns
+		<-a.source.slots
 		return ctx.Err()
 	}
-	p.began = true
+	a.began = true
 	return nil
 }
 
 // try begins the handshake at once, or not at all.
-func (p *pass) try() bool {
+func (a *admission) try() bool {
 	select {
-	case p.source.turns <- struct{}{}:
+	case a.source.slots <- struct{}{}:
 	default:
 		return false
 	}
 	select {
-	case p.gate.turns <- struct{}{}:
+	case a.gate.slots <- struct{}{}:
 	default:
-		<-p.source.turns
+		<-a.source.slots
 		return false
 	}
-	p.began = true
+	a.began = true
 	return true
 }
 
 // shaken tells how the handshake ended, if it was in progress.
-func (p *pass) shaken(well bool) {
-	if !p.began {
+func (a *admission) shaken(well bool) {
+	if !a.began {
 		return
 	}
-	p.began = false
-	<-p.gate.turns
-	<-p.source.turns
+	a.began = false
+	<-a.gate.slots
+	<-a.source.slots
 	if well {
-		p.gate.done.Add(1)
+		a.gate.done.Add(1)
 	} else {
-		p.gate.failed.Add(1)
+		a.gate.failed.Add(1)
 	}
 }
 
 // leave is called once.
-func (p *pass) leave() {
-	p.gate.mu.Lock()
-	defer p.gate.mu.Unlock()
-	p.gate.open--
-	if p.source.open--; p.source.open == 0 {
-		delete(p.gate.sources, p.key)
+func (a *admission) leave() {
+	a.gate.mu.Lock()
+	defer a.gate.mu.Unlock()
+	a.gate.open--
+	if a.source.open--; a.source.open == 0 {
+		delete(a.gate.sources, a.key)
 	}
 }

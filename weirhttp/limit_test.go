@@ -61,7 +61,7 @@ func TestGate(t *testing.T) {
 	t.Parallel()
 	g := newGate(limits{conns: 3, connsPerSource: 2, handshakes: 4, handshakesPerSource: 2})
 	a, b := textAddr("192.0.2.1:1"), textAddr("192.0.2.2:1")
-	enter := func(from net.Addr, may bool) *pass {
+	enter := func(from net.Addr, may bool) *admission {
 		t.Helper()
 		p, _ := g.enter(from)
 		if (p != nil) != may {
@@ -85,20 +85,20 @@ func TestGate(t *testing.T) {
 	if !a2.try() || !g.crowded(b) {
 		t.Error("two of four handshakes are half")
 	}
-	if a3 := (&pass{gate: g, source: a1.source}); a3.try() {
+	if a3 := (&admission{gate: g, source: a1.source}); a3.try() {
 		t.Error("a third handshake of a source")
 	}
 	a1.shaken(true)
 	a1.shaken(false) // is over already
 	a2.shaken(false)
 	if !b1.try() {
-		t.Error("no turn after all were given back")
+		t.Error("no slot after all were given back")
 	}
 	b1.shaken(true)
-	if g.done.Load() != 2 || g.failed.Load() != 1 || len(g.turns) != 0 {
-		t.Errorf("%d done, %d failed, %d in progress", g.done.Load(), g.failed.Load(), len(g.turns))
+	if g.done.Load() != 2 || g.failed.Load() != 1 || len(g.slots) != 0 {
+		t.Errorf("%d done, %d failed, %d in progress", g.done.Load(), g.failed.Load(), len(g.slots))
 	}
-	for _, p := range []*pass{a1, a2, b1} {
+	for _, p := range []*admission{a1, a2, b1} {
 		p.leave()
 	}
 	if open, sources := g.opened(); open != 0 || sources != 0 {
@@ -106,7 +106,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A wait that is given up leaves no turn taken.
+// A wait that is given up leaves no slot taken.
 func TestGateWait(t *testing.T) {
 	t.Parallel()
 	g := newGate(limits{conns: 9, connsPerSource: 9, handshakes: 1, handshakesPerSource: 1})
@@ -117,8 +117,8 @@ func TestGateWait(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := other.wait(gone); err == nil || len(other.source.turns) != 0 {
-		t.Errorf("%v, and %d turns taken", err, len(other.source.turns))
+	if err := other.wait(gone); err == nil || len(other.source.slots) != 0 {
+		t.Errorf("%v, and %d slots taken", err, len(other.source.slots))
 	}
 	first.shaken(true)
 	if err := other.wait(t.Context()); err != nil {

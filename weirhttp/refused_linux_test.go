@@ -27,7 +27,7 @@ type both struct {
 
 func serveBothSides(t *testing.T, server, client string, h http.HandlerFunc) both {
 	t.Helper()
-	s := &Server{Handler: h, TLSConfig: &tls.Config{Certificates: []tls.Certificate{servingCert()}}}
+	s := &Server{Handler: h, TLSConfig: &tls.Config{Certificates: []tls.Certificate{testCert()}}}
 	tcp, udp, err := Listen(t.Context(), "127.0.0.1:0", dgram.Config{Faults: faultPlan(t, server)})
 	if err != nil {
 		t.Fatal(err)

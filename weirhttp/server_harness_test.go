@@ -2,17 +2,12 @@ package weirhttp
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,34 +17,9 @@ import (
 	"github.com/weirnet/weir/dgram"
 )
 
-// patience is for what ought to happen soon.
-const patience = 30 * time.Second
-
-// servingCert is for localhost and the addresses of tests, and its own authority.
-var servingCert = sync.OnceValue(func() tls.Certificate {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		panic(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		panic(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-})
-
 func servingClientTLS(protos ...string) *tls.Config {
 	roots := x509.NewCertPool()
-	roots.AddCert(servingCert().Leaf)
+	roots.AddCert(testCert().Leaf)
 	return &tls.Config{RootCAs: roots, ServerName: "localhost", NextProtos: protos}
 }
 
@@ -65,7 +35,7 @@ type serving struct {
 func serve(t *testing.T, s *Server, h http.HandlerFunc) *serving {
 	t.Helper()
 	s.Handler = h
-	s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{servingCert()}}
+	s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{testCert()}}
 	tcp, udp, err := Listen(t.Context(), "127.0.0.1:0", dgram.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -90,16 +60,6 @@ func serveOn(t *testing.T, s *Server, tcp net.Listener, udp net.PacketConn) *ser
 	})
 	eventually(t, "the Server to serve", func() bool { return s.LocalAddr() != nil })
 	return v
-}
-
-// eventually waits until f says so.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // versions are the protocols, as clients are made for them.

@@ -278,7 +278,7 @@ func TestQUICConnWindow(t *testing.T) {
 	t.Parallel()
 	c := newCore(&Server{})
 	p, _ := c.quic.enter(textAddr("192.0.2.1:1"))
-	conn := &quicConn{core: c, pass: p}
+	conn := &quicConn{core: c, admission: p}
 	for range 2 {
 		if !conn.grow(1 << 20) {
 			t.Error("it does not grow")

@@ -69,7 +69,7 @@ func TestListenTaken(t *testing.T) {
 // Clients of both families come to a wildcard address.
 func TestServerFamilies(t *testing.T) {
 	t.Parallel()
-	s := &Server{Addr: ":0", Handler: http.HandlerFunc(hello), TLSConfig: &tls.Config{Certificates: []tls.Certificate{servingCert()}}}
+	s := &Server{Addr: ":0", Handler: http.HandlerFunc(hello), TLSConfig: &tls.Config{Certificates: []tls.Certificate{testCert()}}}
 	result := make(chan error, 1)
 	go func() { result <- s.ListenAndServe() }()
 	eventually(t, "an address", func() bool { return s.LocalAddr() != nil })
@@ -98,7 +98,7 @@ func TestServerFamilies(t *testing.T) {
 
 func TestServerNoHTTP3(t *testing.T) {
 	t.Parallel()
-	s := &Server{Addr: "127.0.0.1:0", NoHTTP3: true, TLSConfig: &tls.Config{Certificates: []tls.Certificate{servingCert()}, MaxVersion: tls.VersionTLS12}}
+	s := &Server{Addr: "127.0.0.1:0", NoHTTP3: true, TLSConfig: &tls.Config{Certificates: []tls.Certificate{testCert()}, MaxVersion: tls.VersionTLS12}}
 	result := make(chan error, 1)
 	go func() { result <- s.ListenAndServe() }()
 	eventually(t, "an address", func() bool { return s.LocalAddr() != nil })

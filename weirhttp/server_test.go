@@ -156,7 +156,7 @@ func TestServerPanic(t *testing.T) {
 
 func TestServerConfig(t *testing.T) {
 	t.Parallel()
-	cert := []tls.Certificate{servingCert()}
+	cert := []tls.Certificate{testCert()}
 	for name, tt := range map[string]struct {
 		s    *Server
 		want error
@@ -194,7 +194,7 @@ func TestServerConfig(t *testing.T) {
 // TLSConfig is cloned, its other protocols stay, and GetConfigForClient is asked for both.
 func TestServerTLSConfig(t *testing.T) {
 	t.Parallel()
-	theirs := &tls.Config{Certificates: []tls.Certificate{servingCert()}, NextProtos: []string{"h3", "acme-tls/1"}}
+	theirs := &tls.Config{Certificates: []tls.Certificate{testCert()}, NextProtos: []string{"h3", "acme-tls/1"}}
 	mine := &tls.Config{
 		NextProtos:         []string{"http/1.1", "acme-tls/1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return theirs, nil },
@@ -249,7 +249,7 @@ func TestServerTLSPanic(t *testing.T) {
 			return &tls.Config{
 				GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 					panicFor(h, "certificate.test")
-					c := servingCert()
+					c := testCert()
 					return &c, nil
 				},
 				VerifyConnection: func(st tls.ConnectionState) error {
@@ -341,7 +341,7 @@ func TestServerBreaks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &Server{Handler: http.HandlerFunc(hello), TLSConfig: &tls.Config{Certificates: []tls.Certificate{servingCert()}}}
+			s := &Server{Handler: http.HandlerFunc(hello), TLSConfig: &tls.Config{Certificates: []tls.Certificate{testCert()}}}
 			result := make(chan error, 1)
 			go func() { result <- s.Serve(tcp, udp) }()
 			v := &serving{Server: s, t: t, addr: tcp.Addr().String()}
@@ -364,24 +364,5 @@ func TestServerBreaks(t *testing.T) {
 				t.Error("it still has an address")
 			}
 		})
-	}
-}
-
-// An endpoint that breaks while Shutdown waits for all is not taken from under it.
-func TestServerBreaksInShutdown(t *testing.T) {
-	t.Parallel()
-	var s Server
-	for range 2 {
-		e := &endpoint{gone: make(chan struct{})}
-		e.once.Do(func() {}) // it has been told to end
-		close(e.gone)
-		s.endpoints = append(s.endpoints, e)
-	}
-	waitedFor := s.stop()
-	s.remove(s.endpoints[0])
-	for i, e := range waitedFor {
-		if e == nil || i > 0 && e == waitedFor[0] {
-			t.Errorf("Shutdown waits for %v", waitedFor)
-		}
 	}
 }

@@ -6,19 +6,24 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/quic-go/quic-go"
 )
 
-// short is for what is waited for; the tests assert that it comes, not when.
-const short = 300 * time.Millisecond
+const (
+	// short is for what is waited for; the tests assert that it comes, not when.
+	short = 300 * time.Millisecond
+	// ample is what a handshake or a request keeps to on a busy machine, too.
+	ample = 2 * time.Second
+)
 
 // A peer that connects and says nothing, or does not end its handshake, is closed and counted.
 func TestServerSilentHandshake(t *testing.T) {
 	t.Parallel()
-	v := serve(t, &Server{HandshakeTimeout: short}, hello)
+	v := serve(t, &Server{HandshakeTimeout: ample}, hello)
 	c, err := net.Dial("tcp", v.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -29,11 +34,13 @@ func TestServerSilentHandshake(t *testing.T) {
 	eventually(t, "both to fail", func() bool { st := v.Stats(); return st.TCP.Failed == 1 && st.QUIC.Failed == 1 })
 	eventually(t, "both to leave", func() bool { st := v.Stats(); return st.TCP.Open == 0 && st.QUIC.Open == 0 })
 	// What was quick enough has no deadline afterwards.
-	for _, version := range versions {
-		cl := v.client(version)
-		v.get(cl, "/")
-		time.Sleep(short)
-		v.get(cl, "/")
+	clients := []*http.Client{v.client("HTTP/1.1"), v.client("HTTP/2.0"), v.client("HTTP/3.0")}
+	for _, c := range clients {
+		v.get(c, "/")
+	}
+	time.Sleep(ample)
+	for _, c := range clients {
+		v.get(c, "/")
 	}
 	if st := v.Stats(); st.HTTP1.Conns != 1 || st.HTTP2.Conns != 1 || st.HTTP3.Conns != 1 {
 		t.Errorf("Stats: %+v", st)
@@ -75,23 +82,42 @@ func TestServerSlowHeaders(t *testing.T) {
 // A connection without a request is closed, one with a handler that is silent for longer is not.
 func TestServerIdle(t *testing.T) {
 	t.Parallel()
-	v := serve(t, &Server{IdleTimeout: short}, func(w http.ResponseWriter, r *http.Request) {
+	v := serve(t, &Server{IdleTimeout: ample}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
-			time.Sleep(3 * short)
+			time.Sleep(2 * ample)
 		}
 		hello(w, r)
 	})
+	var clients sync.WaitGroup
 	for _, version := range versions {
-		if body, _ := v.get(v.client(version), "/slow"); body != "hello "+version {
-			t.Errorf("%s: %q", version, body)
-		}
+		c := v.client(version)
+		clients.Go(func() {
+			if body, _, err := v.tryGet(c, "/slow"); body != "hello "+version || err != nil {
+				t.Errorf("%s: %q, %v", version, body, err)
+			}
+		})
 	}
+	clients.Wait()
 	eventually(t, "all to leave", func() bool { st := v.Stats(); return st.TCP.Open == 0 && st.QUIC.Open == 0 })
 	q, err := v.dialQUIC(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	isQUICClosed(t, q)
+}
+
+// A timer that fires while a request comes and goes closes nothing: the response may be on its way.
+func TestQUICConnIdleLate(t *testing.T) {
+	t.Parallel()
+	c := newCore(&Server{IdleTimeout: time.Hour})
+	a, _ := c.quic.enter(textAddr("192.0.2.1:1"))
+	conn := &quicConn{core: c, admission: a}
+	conn.accepted(nil) // closing it would panic
+	defer conn.gone()
+	conn.begin()
+	conn.timeOut()
+	conn.finish()
+	conn.timeOut()
 }
 
 // ReadTimeout and WriteTimeout are those of a request, for all versions alike.

@@ -97,7 +97,7 @@ func (c *counters) opened(p int) (closed func()) {
 func (g *gate) stats() SourceStats {
 	conns, sources := g.opened()
 	return SourceStats{
-		Open: conns, Sources: sources, Handshakes: len(g.turns),
+		Open: conns, Sources: sources, Handshakes: len(g.slots),
 		Done: g.done.Load(), Failed: g.failed.Load(), Retries: g.retries.Load(),
 		Refused: Refused{
 			Conns: g.refused.conns.Load(), Source: g.refused.source.Load(),

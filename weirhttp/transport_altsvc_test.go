@@ -136,14 +136,14 @@ func TestTransportMaxOrigins(t *testing.T) {
 	if s := tr.Stats(); s.Origins != 2 || s.AltSvc != 2 {
 		t.Errorf("Stats: %+v", s)
 	}
-	becomes(t, "one connection is left", func() bool { return tr.Stats().Conns == 1 })
+	eventually(t, "one connection is left", func() bool { return tr.Stats().Conns == 1 })
 }
 
 // localhost is IPv6 and IPv4, and the server has one of them: the addresses are tried one a little after the other.
 func TestTransportAddresses(t *testing.T) {
 	t.Parallel()
 	o := serveBoth(t, nil)
-	tr := testTransport(t, &Transport{HTTP3: HTTP3Always, HandshakeTimeout: 2 * originPatience})
+	tr := testTransport(t, &Transport{HTTP3: HTTP3Always, HandshakeTimeout: 2 * patience})
 	wantProto(t, tr, "https://localhost:"+o.port, "HTTP/3.0") // weir:port chosen by the system
 }
 

@@ -111,13 +111,13 @@ func goAwayInTraffic(t *testing.T, mode HTTP3Mode) {
 	}
 	traffic := func() {
 		enough := done.Load() + 50
-		becomes(t, "traffic", func() bool { return done.Load() > enough || t.Failed() })
+		eventually(t, "traffic", func() bool { return done.Load() > enough || t.Failed() })
 	}
 	for range restarts {
 		traffic()
 		old := o.h3
 		o.serveQUIC() // takes the connections from now on, as a new process would that shares the socket
-		shutdown, cancel := context.WithTimeout(t.Context(), originPatience)
+		shutdown, cancel := context.WithTimeout(t.Context(), patience)
 		if err := old.Shutdown(shutdown); err != nil {
 			t.Errorf("Shutdown: %v", err)
 		}
@@ -181,7 +181,7 @@ func TestTransportCancel(t *testing.T) {
 		_, err := tr.RoundTrip(originRequest(t, "POST", o.url(), bodies[0]).WithContext(first))
 		result <- err
 	}()
-	becomes(t, "the first request has a connection", func() bool { return tr.Stats().Conns == 1 })
+	eventually(t, "the first request has a connection", func() bool { return tr.Stats().Conns == 1 })
 	wantClosed(t, bodies[0]) // it was sent
 	second, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -224,12 +224,12 @@ func TestTransportIdle(t *testing.T) {
 		t.Errorf("the connection was closed with a response open: %+v", s)
 	}
 	_ = res.Body.Close()
-	becomes(t, "the connection is closed", func() bool { return tr.Stats().Conns == 0 })
+	eventually(t, "the connection is closed", func() bool { return tr.Stats().Conns == 0 })
 
 	kept := testTransport(t, &Transport{HTTP3: HTTP3Always, IdleTimeout: -1})
 	wantProto(t, kept, o.url(), "HTTP/3.0")
 	kept.CloseIdleConnections()
-	becomes(t, "the idle connection is closed", func() bool { return kept.Stats().Conns == 0 })
+	eventually(t, "the idle connection is closed", func() bool { return kept.Stats().Conns == 0 })
 	wantProto(t, kept, o.url(), "HTTP/3.0")
 }
 
@@ -265,7 +265,7 @@ func TestTransportCloseTells(t *testing.T) {
 	c := <-conns
 	select {
 	case <-c.Context().Done():
-	case <-time.After(originPatience):
+	case <-time.After(patience):
 		t.Fatal("the server did not hear of the end")
 	}
 	e, ok := errors.AsType[*quic.ApplicationError](context.Cause(c.Context()))
@@ -339,8 +339,8 @@ func TestTransportStuckBody(t *testing.T) {
 		if err == nil {
 			_ = res.Body.Close()
 		}
-		becomes(t, "the body of /"+path+" is closed", func() bool { return body.times.Load() > 0 })
-		becomes(t, "the connection is not used any more", func() bool {
+		eventually(t, "the body of /"+path+" is closed", func() bool { return body.times.Load() > 0 })
+		eventually(t, "the connection is not used any more", func() bool {
 			tr.CloseIdleConnections()
 			return tr.Stats().Conns == 0
 		})
@@ -383,5 +383,5 @@ func TestTransportCancelAtLast(t *testing.T) {
 		r.conn.release()
 	}
 	tr.CloseIdleConnections()
-	becomes(t, "the connection is closed", func() bool { return tr.Stats().Conns == 0 })
+	eventually(t, "the connection is closed", func() bool { return tr.Stats().Conns == 0 })
 }

@@ -101,11 +101,7 @@ func (x *exchange) overQUIC(conn *originConn, mayRepeat bool) (_ *http.Response,
 		x.core.count(func(s *TransportStats) { s.HTTP3++ })
 		return x.finish(res), false, nil
 	}
-	verdict := judge(x.send, sent, err)
-	if x.req.Context().Err() != nil { // says nothing of the connection, which others use
-		verdict = verdictFail
-	}
-	switch verdict {
+	switch judge(x.send, sent, err) {
 	case verdictFail:
 		mayRepeat = false
 	case verdictOverTCP:

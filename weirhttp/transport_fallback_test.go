@@ -30,7 +30,7 @@ func TestTransportBlocked(t *testing.T) {
 	if err := o.listenQUIC(); err != nil { // now it is read: the handshake goes on, by the packets that are repeated
 		t.Fatal(err)
 	}
-	becomes(t, "HTTP/3 is used", func() bool {
+	eventually(t, "HTTP/3 is used", func() bool {
 		_, res, err := fetchFrom(tr, originRequest(t, "GET", o.url(), nil))
 		return err == nil && res.ProtoMajor == 3
 	})
@@ -92,7 +92,7 @@ func TestTransportRests(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr.core.mu.Lock()
-	tr.core.handshake = 2 * originPatience
+	tr.core.handshake = 2 * patience
 	tr.core.mu.Unlock()
 	clock.advance(time.Hour)
 	wantProto(t, tr, o.url(), "HTTP/3.0")
@@ -168,7 +168,7 @@ func TestTransportAlways(t *testing.T) {
 func TestTransportCertificate(t *testing.T) {
 	t.Parallel()
 	o := newTestOrigin(t, nil)
-	o.cert = newOriginCert(x509.Certificate{DNSNames: []string{"other.test"}})
+	o.cert = newTestCert(x509.Certificate{DNSNames: []string{"other.test"}})
 	if err := o.listenQUIC(); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestTransportCancelDial(t *testing.T) {
 		_, err := tr.RoundTrip(originRequest(t, "GET", o.url(), nil))
 		result <- err
 	}()
-	becomes(t, "a request waits", func() bool {
+	eventually(t, "a request waits", func() bool {
 		tr.core.mu.Lock()
 		defer tr.core.mu.Unlock()
 		d := tr.core.recent.Front().Value.(*origin).dial

@@ -3,15 +3,11 @@ package weirhttp
 import (
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"strconv"
@@ -24,36 +20,6 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 )
-
-// originPatience is how long a test waits for what has to happen.
-const originPatience = 30 * time.Second
-
-// originCert is for localhost, origin.test and 127.0.0.1, and its own authority.
-var originCert = sync.OnceValue(func() tls.Certificate {
-	return newOriginCert(x509.Certificate{
-		DNSNames: []string{"localhost", "origin.test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-	})
-})
-
-func newOriginCert(template x509.Certificate) tls.Certificate {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template.SerialNumber = big.NewInt(1)
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
-	template.IsCA, template.BasicConstraintsValid = true, true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
-	if err != nil {
-		panic(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		panic(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-}
 
 // testOrigin is a server of HTTP/1.1 and 2 over TCP and of HTTP/3 over UDP, on one port number of 127.0.0.1.
 type testOrigin struct {
@@ -80,7 +46,7 @@ func newTestOrigin(t *testing.T, h http.HandlerFunc) *testOrigin {
 	if h == nil {
 		h = sayProto
 	}
-	o := &testOrigin{t: t, cert: originCert()}
+	o := &testOrigin{t: t, cert: testCert()}
 	o.altSvc.Store("")
 	o.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if v := o.altSvc.Load().(string); v != "" {
@@ -239,7 +205,7 @@ func testTransport(t *testing.T, tr *Transport) *Transport {
 	t.Helper()
 	if tr.TLSClientConfig == nil {
 		roots := x509.NewCertPool()
-		roots.AddCert(originCert().Leaf)
+		roots.AddCert(testCert().Leaf)
 		tr.TLSClientConfig = &tls.Config{RootCAs: roots}
 	}
 	t.Cleanup(func() {
@@ -253,7 +219,7 @@ func testTransport(t *testing.T, tr *Transport) *Transport {
 // originRequest makes one that has patience.
 func originRequest(t *testing.T, method, url string, body io.Reader) *http.Request {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), originPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
@@ -284,16 +250,6 @@ func wantProto(t *testing.T, tr *Transport, url, proto string) {
 	}
 }
 
-// becomes waits until f says so.
-func becomes(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(originPatience); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // testClock is what a Transport takes for the time.
 type testClock struct{ since atomic.Int64 }
 
@@ -316,7 +272,7 @@ func newTrackedBody(s string) *trackedBody { return &trackedBody{Reader: strings
 // wantClosed waits until a body is closed: that may be after RoundTrip has returned.
 func wantClosed(t *testing.T, b *trackedBody) {
 	t.Helper()
-	becomes(t, "the request's body is closed", func() bool { return b.closed.Load() > 0 })
+	eventually(t, "the request's body is closed", func() bool { return b.closed.Load() > 0 })
 }
 
 // isDeadline tells that a deadline has passed.

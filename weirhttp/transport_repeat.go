@@ -20,7 +20,7 @@ const (
 // judge tells whether a request that failed on a QUIC connection may be sent again.
 func judge(req *http.Request, sent bool, err error) verdict {
 	if req.Context().Err() != nil {
-		return verdictFail // nothing is wrong with the connection: the request may have waited for a stream
+		return verdictFail // that says nothing of the connection, which others use: the request may have waited for a stream
 	}
 	if !sent {
 		return verdictRepeat // "connection in graceful shutdown", or gone

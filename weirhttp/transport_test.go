@@ -46,7 +46,7 @@ func TestTransportAltSvcExpires(t *testing.T) {
 	if s := tr.Stats(); s.AltSvc != 0 {
 		t.Errorf("Stats: %+v", s)
 	}
-	becomes(t, "the connection of before is closed", func() bool { return tr.Stats().Conns == 0 })
+	eventually(t, "the connection of before is closed", func() bool { return tr.Stats().Conns == 0 })
 }
 
 func TestTransportAltSvcClear(t *testing.T) {
@@ -58,7 +58,7 @@ func TestTransportAltSvcClear(t *testing.T) {
 	o.altSvc.Store("clear")
 	wantProto(t, tr, o.url(), "HTTP/3.0")
 	wantProto(t, tr, o.url(), "HTTP/2.0")
-	becomes(t, "the connection of before is closed", func() bool { return tr.Stats().Conns == 0 })
+	eventually(t, "the connection of before is closed", func() bool { return tr.Stats().Conns == 0 })
 }
 
 func TestTransportNever(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 const serveText = `Serves a folder, the current one by default, on https://localhost:8443 over HTTP/1.1, HTTP/2 and HTTP/3.
 
 A folder is answered with its index.html, or else with a list of what is in it. GET and HEAD are answered,
-with ranges, ETag and Last-Modified; nothing is ever written to the folder.
+with ranges, ETag and Last-Modified; nothing is ever written to the folder. A client that takes nothing for
+a minute is cut off.
 
 Not served, and not listed: names that begin with a dot, names with a backslash, symbolic links that lead
 out of the folder or are absolute, devices, sockets and pipes. A link in the folder to a name that begins

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // folder is what is served. os.Root keeps all that is opened inside, whatever is moved or linked meanwhile.
@@ -22,12 +23,14 @@ type folder struct {
 	lists chan struct{} // a place for each list that is made at a time
 	pages atomic.Int64  // bytes of lists that clients have not taken yet
 	pool  sync.Pool     // of *[]byte, to copy with
+	stall time.Duration // how long a client may take nothing
 }
 
 const (
 	listsAtOnce  = 16
 	maxPageBytes = 64 << 20 // of lists that clients have not taken yet; a list of 10,000 entries may have 10 MB
 	copyBytes    = 64 << 10
+	maxStall     = time.Minute
 )
 
 // openFolder opens it, and looks whether it can be listed.
@@ -45,7 +48,7 @@ func openFolder(dir string) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the folder %q: %w", dir, bare(err))
 	}
-	f := &folder{root: root, path: dir, lists: make(chan struct{}, listsAtOnce)}
+	f := &folder{root: root, path: dir, lists: make(chan struct{}, listsAtOnce), stall: maxStall}
 	f.pool.New = func() any { b := make([]byte, copyBytes); return &b }
 	if abs, err := filepath.Abs(dir); err == nil {
 		f.path = abs

@@ -90,7 +90,7 @@ func (f *folder) serveFile(w http.ResponseWriter, r *http.Request, file *os.File
 	if t := contentType(name); t != "" {
 		h.Set("Content-Type", t)
 	}
-	http.ServeContent(&copier{w, &f.pool}, r, name, info.ModTime(), file)
+	http.ServeContent(f.copier(w), r, name, info.ModTime(), file)
 }
 
 // plainTexts are names that a browser should show, and that systems know under other types or not at all.

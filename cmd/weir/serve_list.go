@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"io"
 	"io/fs"
@@ -49,7 +50,7 @@ func (f *folder) serveList(w http.ResponseWriter, r *http.Request, name string) 
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Content-Length", strconv.Itoa(len(page)))
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(page) // a client that has gone
+		_, _ = f.copier(w).ReadFrom(bytes.NewReader(page)) // a client that has gone
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // A file that shrinks while it is served costs its own request only, and the client sees that it is not complete.
@@ -61,6 +62,40 @@ func TestServeShrinks(t *testing.T) {
 			}
 			if w.errors.Load() != 1 || bytes.Count(lines.Bytes(), []byte("\n")) != 2 {
 				t.Errorf("%s\n%s", w.text(), lines.Bytes())
+			}
+		})
+	}
+}
+
+// "A client that takes nothing for a minute is cut off": it holds no file open.
+func TestServeStalls(t *testing.T) {
+	t.Parallel()
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(proto[:6], func(t *testing.T) {
+			t.Parallel()
+			f := newSite(t, map[string]string{"big.bin": ""})
+			f.stall = 300 * time.Millisecond
+			if err := os.Truncate(filepath.Join(f.path, "big.bin"), 64<<20); err != nil { // more than is on its way at once
+				t.Fatal(err)
+			}
+			w := newWatcher(f, nil)
+			s := httptest.NewUnstartedServer(w)
+			s.EnableHTTP2 = proto == "HTTP/2.0"
+			s.StartTLS()
+			defer s.Close()
+			r, err := s.Client().Get(s.URL + "/big.bin")
+			if err != nil || r.Proto != proto {
+				t.Fatal(r, err)
+			}
+			defer r.Body.Close()
+			for end := time.Now().Add(scriptPatience); w.inProgress.Load() > 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("it waits for ever")
+				}
+			}
+			w.wait()
+			if w.errors.Load() != 1 {
+				t.Error(w.text())
 			}
 		})
 	}
