@@ -3,7 +3,6 @@ package weirhttp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -139,7 +138,7 @@ func (c *transportCore) dialled(d *originDial, conn *quic.Conn, err error) {
 	case c.closed:
 		d.err = ErrTransportClosed
 	case err != nil:
-		d.err = fmt.Errorf("weirhttp: HTTP/3 with %s: %w", o.key, err)
+		d.err = &dialError{o.key, err}
 		c.counts.DialsFailed++
 		c.failedLocked(o)
 		c.log.Debug("weirhttp: a QUIC handshake failed", slog.String("origin", o.key.String()), slog.Any("error", err))

@@ -25,6 +25,21 @@ const (
 
 var errDialTimeout = errors.New("no answer within HandshakeTimeout")
 
+// dialError says which origin there is no HTTP/3 with. url.Error, and so the program, asks it for a timeout.
+type dialError struct {
+	with originKey
+	err  error
+}
+
+func (e *dialError) Error() string { return fmt.Sprintf("weirhttp: HTTP/3 with %s: %v", e.with, e.err) }
+func (e *dialError) Unwrap() error { return e.err }
+
+func (e *dialError) Timeout() bool {
+	_, idle := errors.AsType[*quic.IdleTimeoutError](e.err)
+	_, handshake := errors.AsType[*quic.HandshakeTimeoutError](e.err)
+	return idle || handshake || errors.Is(e.err, errDialTimeout)
+}
+
 // dialQUIC does a handshake with a server that has a certificate for host, at one of target's addresses. They are tried one
 // after the other, each a little after the one before, or when that has failed (RFC 8305).
 func (c *transportCore) dialQUIC(ctx context.Context, host string, target originKey) (*quic.Conn, error) {

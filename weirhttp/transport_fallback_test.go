@@ -153,6 +153,9 @@ func TestTransportAlways(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), o.addr()) {
 			t.Fatalf("RoundTrip: %v", err)
 		}
+		if e, ok := err.(interface{ Timeout() bool }); !ok || !e.Timeout() { // as url.Error asks
+			t.Errorf("%v is no timeout", err)
+		}
 		wantClosed(t, body)
 	}
 	if s := tr.Stats(); s.Dials != 3 || s.DialsFailed != 3 || s.HTTP2 != 0 || s.Fallbacks != (TransportFallbacks{}) {

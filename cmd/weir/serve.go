@@ -123,7 +123,7 @@ func runServe(stdout, stderr io.Writer, cfg serveConfig) error {
 	}
 	w := newWatcher(folder, log)
 	fmt.Fprint(stderr, summary(cfg, folder, sockets, cert))
-	err = serveAll(ctx, newServer(w, cert.pair), sockets, cfg.grace, w)
+	err = serveAll(ctx, newServer(w, cert.pair, stderr), sockets, cfg.grace, w)
 	if log != nil {
 		err = errors.Join(err, log.close(logPatience))
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"io"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -10,8 +12,13 @@ import (
 	"github.com/weirnet/weir/weirhttp"
 )
 
-func newServer(h http.Handler, cert tls.Certificate) *weirhttp.Server {
-	return &weirhttp.Server{Handler: h, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}}
+// newServer has one that tells of what goes wrong beside requests, such as connections that cannot be accepted.
+func newServer(h http.Handler, cert tls.Certificate, stderr io.Writer) *weirhttp.Server {
+	return &weirhttp.Server{
+		Handler:   h,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}},
+		Logger:    slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
 }
 
 // serveAll serves on all sockets until the context ends, or one of them fails, and stops within the grace.
