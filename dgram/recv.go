@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ type receiver struct {
 	conn *Conn
 
 	mu       sync.Mutex     // held while the socket is waited for, too: whoever comes later waits for it
-	batch    *sys.RecvBatch // guarded by mu, as all below it up to failures; nil until the first read
+	batch    *sys.RecvBatch // guarded by mu, as all below it up to began; nil until the first read
 	got      int            // messages in the slots
 	next     int            // the first of them that is not handed out in full
 	rest     []byte         // what is left of that one
@@ -37,7 +38,11 @@ type receiver struct {
 	fill     func(fd uintptr) bool // one receive call, for the poller; made once, as a closure allocates
 	filled   int
 	fillErr  error
-	failures int // receives that failed since one did not
+	failures int       // receives that failed since one did not
+	unwaited int       // receives since one that waited
+	began    time.Time // the second of those, or after others had a turn
+	now      func() time.Time
+	gosched  func()
 
 	joined     atomic.Bool // the kernel may join datagrams (GRO)
 	deadline   deadline
@@ -48,6 +53,7 @@ type receiver struct {
 func (r *receiver) init(c *Conn) {
 	r.conn = c
 	r.poke = make(chan struct{}, 1)
+	r.now, r.gosched = time.Now, runtime.Gosched
 }
 
 // datagram is one that was received; it points into the slots. One that was joined to others has all of their control

@@ -7,12 +7,14 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/weirnet/weir/internal/sys"
 )
 
 // receive fills the slots, and waits until it can. An error is final; without one the slots may be empty still.
 func (r *receiver) receive() error {
+	r.yield()
 	r.makeSlots()
 	if r.fill == nil {
 		r.fill = r.receiveOnce
@@ -44,5 +46,26 @@ func (r *receiver) receiveOnce(fd uintptr) bool {
 	c := r.conn
 	r.filled, r.fillErr = c.kernel.Recv(int(fd), r.batch, len(r.batch.Msgs))
 	c.counters.recvCalls.Add(1)
-	return r.fillErr != syscall.EAGAIN
+	if r.fillErr == syscall.EAGAIN {
+		r.unwaited = 0
+		return false
+	}
+	return true
+}
+
+// maxRun is how long a goroutine that reads finds something each time before others have a turn. It is MaxShare of a loop;
+// the runtime alone would let it run for 10 ms, and again as long before a loop in the same process is looked at.
+const maxRun = 2 * time.Millisecond
+
+// yield lets other goroutines run, where reading has gone on for too long.
+func (r *receiver) yield() {
+	r.unwaited++
+	switch {
+	case r.unwaited < 2: // as most often: it does not pay for a look at the clock
+	case r.unwaited == 2:
+		r.began = r.now()
+	case r.now().Sub(r.began) >= maxRun:
+		r.gosched()
+		r.began = r.now()
+	}
 }
