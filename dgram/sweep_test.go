@@ -184,7 +184,9 @@ func (s *quicSweep) verdict(r *sweptRun) error {
 	case rule.Call == fault.Send && dead && !s.lasting:
 		return fmt.Errorf("one answer that was not so ended it: %w", r.err) // it is tried again
 	case dead && (rule.Call == fault.Send || rule.Call == fault.Recv):
-		if r.names(r.err) || timeout { // the other end hears nothing
+		// The other end hears nothing, or that the server, whose reads have ended, takes no connection that is not ready.
+		var refused *quic.TransportError
+		if r.names(r.err) || timeout || errors.As(r.err, &refused) && refused.Remote && refused.ErrorCode == quic.ConnectionRefused {
 			return nil
 		}
 	case s.lasting && timeout: // what is lost for ever
