@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -85,26 +86,35 @@ func scriptRefused(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptTaken is "taken tcp|udp host": a port of the host is taken until the script ends; $TAKEN is its number.
+// scriptTaken is "taken tcp|udp host": a port of the host is taken until the script ends; $TAKEN is its number. It is none
+// of those that the system chooses, so that no test beside has it for the other protocol.
 func scriptTaken(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: taken tcp|udp host")
 	}
-	var taken io.Closer
-	var addr net.Addr
-	if address := net.JoinHostPort(args[1], "0"); args[0] == "tcp" {
-		l, err := net.Listen("tcp", address)
-		ts.Check(err)
-		taken, addr = l, l.Addr()
-	} else {
-		c, err := net.ListenPacket("udp", address)
-		ts.Check(err)
-		taken, addr = c, c.LocalAddr()
+	const first, count = 10_000, 20_000 // Linux chooses from 32768 on
+	for range 100 {
+		port := strconv.Itoa(first + rand.IntN(count))
+		at := net.JoinHostPort(args[1], port)
+		l, err := net.Listen("tcp", at)
+		if err != nil {
+			continue
+		}
+		c, err := net.ListenPacket("udp", at)
+		if err != nil {
+			_ = l.Close()
+			continue
+		}
+		taken, free := io.Closer(l), io.Closer(c)
+		if args[0] == "udp" {
+			taken, free = free, taken
+		}
+		_ = free.Close()
+		ts.Defer(func() { _ = taken.Close() })
+		ts.Setenv("TAKEN", port)
+		return
 	}
-	ts.Defer(func() { _ = taken.Close() })
-	_, port, err := net.SplitHostPort(addr.String())
-	ts.Check(err)
-	ts.Setenv("TAKEN", port)
+	ts.Fatalf("no port of %s is free", args[1])
 }
 
 // scriptPatience is how long a script waits for what must happen.
